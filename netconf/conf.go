@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package netconf turns what a runtime hands to the plugin (network configuration on standard input, CNI_ARGS, runtimeConfig)
+// and the node's own file into one validated value. It is pure: it reads bytes and returns values or a *Problem, it opens no
+// file and asks no kernel, so that `podfabricctl validate` and the plugin cannot disagree.
+package netconf
+
+import (
+	"encoding/json"
+	"net/netip"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// Kind is what an attachment is made of: the key "link".
+type Kind string
+
+// The kinds. All of them are known to the parser, so that a key of one kind in a configuration of another is found; those
+// that this version cannot make yet are refused by name.
+const (
+	KindVF      Kind = "vf"      // an SR-IOV virtual function, moved whole
+	KindMacvlan Kind = "macvlan" // a macvlan on a master
+	KindIPVlan  Kind = "ipvlan"  // an ipvlan (l2) on a master
+	KindDevice  Kind = "device"  // a PF, a sub-function or any NIC, moved whole
+	KindChained Kind = "chained" // the interface of the plugin before us
+)
+
+// Conf is a validated configuration for ADD. Nothing in it is parsed again.
+type Conf struct {
+	CNIVersion string
+	Name       string // of the network
+	Kind       Kind
+	Device     pci.Addr // KindVF: the function to move
+	MTU        MTU
+	RDMA       RDMA
+	Rail       *int // number of the rail, 0 to 63; nil when the network says none
+	Hint       Hint
+	IPAM       IPAM
+	Request    Request
+	Debug      bool // args.cni.debug: one attachment logged in full
+
+	// Warnings are findings that do not stop an ADD: unknown keys, ignored keys. One sentence each.
+	Warnings []string
+}
+
+// MTU of the pod's interface in bytes. The zero value leaves it as it is.
+type MTU struct {
+	Bytes  int
+	FromPF bool // "pf": whatever the PF has when the pod starts
+}
+
+// RDMAMode says what is to happen to the RDMA device of the function.
+type RDMAMode string
+
+// The values of rdma.mode.
+const (
+	RDMAAuto  RDMAMode = "auto"  // move in an exclusive node, share in a shared one
+	RDMAMove  RDMAMode = "move"  // move, and refuse a node in shared mode
+	RDMAShare RDMAMode = "share" // leave it, and refuse a node in exclusive mode
+	RDMAOff   RDMAMode = "off"   // RDMA is not looked at
+)
+
+// Require says how much of RDMA must work before ADD succeeds.
+type Require string
+
+// The values of rdma.require. RequireDefault stands for the rule "active if the function has an RDMA device and the
+// attachment an address, else no", which needs facts and so is settled by attach.
+const (
+	RequireDefault Require = ""
+	RequireActive  Require = "active" // a RoCE v2 GID of each address and an active port
+	RequireGID     Require = "gid"    // the GID alone
+	RequireNo      Require = "no"
+)
+
+// RDMA is the section "rdma".
+type RDMA struct {
+	Mode     RDMAMode
+	Require  Require
+	SoftRoCE bool          // make an rxe device on the pod's interface
+	Wait     time.Duration // for the GID and the port, both together
+}
+
+// Role says whether an attachment enters NCCL's device list.
+type Role string
+
+// The values of hint.role. RoleDefault is settled over all attachments of a pod: compute if the rail is set, or if no
+// attachment of the pod says rail or role.
+const (
+	RoleDefault Role = ""
+	RoleCompute Role = "compute"
+	RoleOther   Role = "other"
+)
+
+// NoRight says what happens when no setting makes every rail come out right.
+type NoRight string
+
+// The values of hint.noRight.
+const (
+	NoRightWarn NoRight = "warn"
+	NoRightFail NoRight = "fail"
+)
+
+// Hint is the section "hint".
+type Hint struct {
+	Role       Role
+	Volume     string // name of the pod's emptyDir; default "podfabric"
+	Require    bool   // ADD fails when the hint cannot be delivered into the pod
+	NCCL       string // oldest NCCL that must read it right, as "2.21"; default "2.21"
+	NoRight    NoRight
+	FailClosed bool // NCCL_NET=IB is written, so that NCCL stops rather than fall back to TCP
+	// TrafficClass for NCCL_IB_TC, nil to say nothing.
+	TrafficClass *int
+}
+
+// IPAMKind is who hands out addresses.
+type IPAMKind string
+
+// The kinds of address management.
+const (
+	IPAMNone     IPAMKind = ""
+	IPAMRange    IPAMKind = "range"
+	IPAMStatic   IPAMKind = "static"
+	IPAMDelegate IPAMKind = "delegate" // any other CNI IPAM plugin, called as a process
+)
+
+// IPAM is the section "ipam".
+type IPAM struct {
+	Kind IPAMKind
+	// Ranges: the outer list gives one address each, the inner one its alternatives (host-local's grammar). They are already
+	// cut down to this node's block.
+	Ranges [][]Range
+	Static []Address
+	Routes []Route
+	DNS    types.DNS
+	// Plugin is the delegate's type, and Delegate the whole configuration as it came, all fields passed on.
+	Plugin   string
+	Delegate json.RawMessage
+}
+
+// Range is a run of addresses of one subnet that this node may hand out.
+type Range struct {
+	Subnet     netip.Prefix // gives the prefix length of the address, and the pool that leases are kept by
+	First      netip.Addr   // inclusive
+	Last       netip.Addr   // inclusive
+	Gateway    netip.Addr   // zero: none
+	Exclude    []netip.Prefix
+	NodeScoped bool // the subnet is this node's alone ("scope": "node")
+}
+
+// Address is one address of the pod's interface.
+type Address struct {
+	Prefix  netip.Prefix // address and length
+	Gateway netip.Addr   // zero: none
+}
+
+// Route is one route of the pod's interface.
+type Route struct {
+	Dst netip.Prefix
+	Via netip.Addr // zero: on the link
+}
+
+// Request is the attachment that the runtime asks for.
+type Request struct {
+	ContainerID string
+	IfName      string
+	NetNS       string // path; may be empty on DEL
+	Path        string // CNI_PATH, list of folders of plugins
+	Args        string // CNI_ARGS as it came, for a delegate
+	Pod         Pod
+}
+
+// Pod is what CNI_ARGS says of the pod. It is used for messages and for the place of the hint, never as an identity.
+type Pod struct {
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	UID       string `json:"uid,omitempty"` // empty outside Kubernetes
+}
+
+// String gives namespace/name, or a word that reads well in a message when the runtime gave no names.
+func (p Pod) String() string {
+	switch {
+	case p.Name == "":
+		return "(no pod named)"
+	case p.Namespace == "":
+		return p.Name
+	}
+	return p.Namespace + "/" + p.Name
+}
+
+// Teardown is all that DEL, CHECK and GC read of a configuration; everything else comes from the record, so that no key
+// can keep a pod from going away.
+type Teardown struct {
+	CNIVersion string
+	Name       string
+	IPAM       IPAM // Kind, Plugin and Delegate only
+	Request    Request
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package attach decides. From a configuration and the facts of a node it makes the list of steps that attach a device to a
+// pod, from recorded and present facts the list that brings it home, and it runs such lists over a small interface. It is
+// pure: it makes no system call and reads no clock; what touches the kernel is plugin/kernel.
+package attach
+
+import (
+	"net/netip"
+
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// NS names a network namespace from the plugin's point of view.
+type NS string
+
+// The namespaces an attachment knows. Elsewhere is any other: a dead pod's that still lives, or one that cannot be seen.
+const (
+	Host      NS = "host"
+	Pod       NS = "pod"
+	Elsewhere NS = "elsewhere"
+)
+
+// Place is where a device is and what it is called there.
+type Place struct {
+	NS   NS     `json:"ns"`
+	Name string `json:"name"`
+}
+
+// Mode is the RDMA subsystem's namespace mode (rdma system show netns).
+type Mode string
+
+// The modes. NoRDMA: the kernel has no RDMA subsystem loaded.
+const (
+	Exclusive Mode = "exclusive"
+	Shared    Mode = "shared"
+	NoRDMA    Mode = ""
+)
+
+// Facts are what was seen of one function, the node around it and the pod, at one moment. They are plain values and go
+// into the record as they are.
+type Facts struct {
+	Mode     Mode     `json:"mode,omitempty"`
+	Function Function `json:"function"`
+	Link     *Link    `json:"link,omitempty"` // the function's netdev; nil: seen nowhere, or it has none
+	RDMA     *RDMA    `json:"rdma,omitempty"` // the function's RDMA device; nil: it has none
+	Soft     *RDMA    `json:"soft,omitempty"` // the soft RoCE device of this attachment; nil: none seen
+	// Uverbs are the numbers N of every /dev/infiniband/uverbsN on the node, ascending.
+	Uverbs []int `json:"uverbs,omitempty"`
+	// PodLinks are the interface names in the pod's namespace, sorted; nil when there is no namespace.
+	PodLinks []string `json:"podLinks,omitempty"`
+	// HostLinks and HostRDMA are the names taken at home, sorted: what a device coming home may collide with.
+	HostLinks []string `json:"-"`
+	HostRDMA  []string `json:"-"`
+}
+
+// Function is a PCI function as the host's sysfs shows it, wherever its devices are.
+type Function struct {
+	PCI    pci.Addr `json:"pci"`
+	Exists bool     `json:"exists"`
+	Driver string   `json:"driver,omitempty"` // "igbvf", "mlx5_core", "vfio-pci"; empty: none bound
+	VF     bool     `json:"vf"`
+	Number int      `json:"number"`           // VF number below its PF
+	PF     pci.Addr `json:"pf,omitempty"`     // zero unless VF
+	PFLink string   `json:"pfLink,omitempty"` // the PF's netdev in the host's namespace; empty when it is away
+	PFMTU  int      `json:"pfMTU,omitempty"`  // bytes; 0 when the PF's netdev is away
+	NUMA   int      `json:"numa"`             // -1: no affinity
+}
+
+// Link is a network device.
+type Link struct {
+	Place
+	Index    int      `json:"index"` // in its present namespace; changes with every move
+	Type     string   `json:"type"`  // "ether", "infiniband", as ip(8) prints it
+	MAC      string   `json:"mac"`   // aa:bb:cc:dd:ee:ff
+	MTU      int      `json:"mtu"`   // bytes
+	Up       bool     `json:"up"`
+	AltNames []string `json:"altNames,omitempty"`
+	// InUse says in words what the node itself does with the link: "it carries the default route", "it is a port of bridge
+	// br0". Empty: nothing.
+	InUse []string `json:"inUse,omitempty"`
+}
+
+// RDMA is an RDMA device.
+type RDMA struct {
+	Index     uint32 `json:"index"` // kept for the device's life, over moves and renames
+	Name      string `json:"name"`
+	NS        NS     `json:"ns"`
+	NodeGUID  string `json:"nodeGUID"` // 0254:00ff:fe12:3456, as sysfs prints it; empty when not visible
+	Ports     int    `json:"ports"`
+	LinkLayer string `json:"linkLayer,omitempty"` // "Ethernet", "InfiniBand"
+	Uverbs    int    `json:"uverbs"`              // N of uverbsN; -1: none
+	// Users are the processes that hold the device open, as "ib_write_bw (pid 71)".
+	Users []string `json:"users,omitempty"`
+}
+
+// ZeroGUID is the node GUID of a VF whose driver was bound before it had an administrative MAC.
+const ZeroGUID = "0000:0000:0000:0000"
+
+// Port is one RDMA port as the pod's own sysfs shows it.
+type Port struct {
+	Device    string // name in the pod
+	Number    int
+	LinkLayer string // "Ethernet", "InfiniBand"
+	State     string // "ACTIVE", "DOWN", as sysfs words it without the number
+	RateMbps  int    // 400000 for 400 Gb/sec
+	GIDs      []GID  // entries that are not zero, ascending by index
+	TableSize int    // slots in all
+}
+
+// GID is one entry of a port's GID table.
+type GID struct {
+	Index  int
+	Addr   netip.Addr // ::ffff:a.b.c.d for IPv4, as the kernel keeps it
+	Type   string     // "RoCE v2", "IB/RoCE v1"; empty when the kernel refused to say
+	Netdev string     // name of the netdev, as it is called in its own namespace; empty when refused
+}
+
+// Owner is the identity of an attachment: unique on a node, known on every verb.
+type Owner struct {
+	ContainerID string `json:"containerID"`
+	IfName      string `json:"ifname"`
+}
+
+// String gives the form used in file names and messages.
+func (o Owner) String() string { return o.ContainerID + "/" + o.IfName }
+
+// Query says what Observe is to look at.
+type Query struct {
+	PCI  pci.Addr
+	Soft string // name of the soft RoCE device; empty: none expected
+}

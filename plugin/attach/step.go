@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// Step is one change as data. Applying it makes exactly one state-changing system call, and none when the state after it
+// already holds. A step holds the state before and after, so that its reverse needs no look at the system.
+type Step interface {
+	Reverse() Step  // nil when there is nothing to put back
+	String() string // one line; logs and golden files hold it
+	isStep()
+}
+
+// MoveLink moves the netdev of a PCI function between namespaces, renames it and sets its MTU, in one RTM_NEWLINK. When the
+// namespaces are equal it is a rename. The kernel may fail it half done, with the netdev in the new namespace under its old
+// name, so applying it finds the netdev by its PCI parent wherever it is.
+type MoveLink struct {
+	PCI      pci.Addr
+	From, To Place
+	MTU      [2]int // bytes, before and after; 0 in MTU[1] leaves it
+}
+
+// MoveRDMA moves an RDMA device between namespaces. Soft names a soft RoCE device, which has no PCI function and no index
+// that could be known beforehand; otherwise Index identifies the device, and GUID guards against another one having
+// taken its place.
+type MoveRDMA struct {
+	Index    uint32
+	GUID     string
+	Soft     string
+	Name     string // for messages only
+	From, To NS
+}
+
+// RenameRDMA gives an RDMA device back the name it had: the kernel calls it ibdevN when the name was taken on return.
+type RenameRDMA struct {
+	Index    uint32
+	NS       NS
+	From, To string
+}
+
+// AddSoftRoCE makes an rxe device on the pod's interface. The kernel makes it in the initial namespace whatever the caller's.
+type AddSoftRoCE struct {
+	Name string
+	Link Place // netdev below it, in the pod
+}
+
+// DelSoftRoCE removes an rxe device wherever it is.
+type DelSoftRoCE struct{ Name string }
+
+// SetSysctl writes one key below /proc/sys in the namespace.
+type SetSysctl struct {
+	NS       NS
+	Key      string // "net/ipv6/conf/net1/accept_ra"
+	From, To string
+}
+
+// SetMAC sets the effective MAC of a link.
+type SetMAC struct {
+	Link     Place
+	From, To string
+}
+
+// SetUp sets a link's administrative state.
+type SetUp struct {
+	Link     Place
+	From, To bool
+}
+
+// AddAddr puts an address on a link; IPv6 without duplicate address detection, since whoever hands out addresses owns them.
+type AddAddr struct {
+	Link Place
+	Addr netip.Prefix
+}
+
+// DelAddr takes an address off a link.
+type DelAddr struct {
+	Link Place
+	Addr netip.Prefix
+}
+
+// AddRoute adds a route through a link to the main table.
+type AddRoute struct {
+	Link Place
+	Dst  netip.Prefix
+	Via  netip.Addr // zero: on the link
+}
+
+// DelRoute removes a route through a link.
+type DelRoute struct {
+	Link Place
+	Dst  netip.Prefix
+	Via  netip.Addr
+}
+
+// Kernel applies steps to a machine: the real one (plugin/kernel) or a stateful fake (attachtest).
+type Kernel interface {
+	// Apply ensures the state after s. It returns nil when that state holds already, and an error that wraps ErrConflict when
+	// the object of s is not where s has it before or after.
+	Apply(ctx context.Context, s Step) error
+}
