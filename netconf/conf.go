@@ -134,7 +134,12 @@ type IPAM struct {
 	Ranges [][]Range
 	Static []Address
 	Routes []Route
-	DNS    types.DNS
+	// DefaultRoute: the configuration asks in so many words for a default route ("defaultRoute": true). Without it Parse
+	// refuses one in Routes; a caller does the same with what a delegate answers.
+	DefaultRoute bool
+	// Want are addresses that the runtime asks for (capability "ips"); each lies in one of Ranges. Empty: any will do.
+	Want []netip.Addr
+	DNS  types.DNS
 	// Plugin is the delegate's type, and Delegate the whole configuration as it came, all fields passed on.
 	Plugin   string
 	Delegate json.RawMessage
@@ -160,6 +165,16 @@ type Address struct {
 type Route struct {
 	Dst netip.Prefix
 	Via netip.Addr // zero: on the link
+}
+
+// Raw is what a runtime hands to the plugin, unread: the bytes on standard input and the CNI_ variables.
+type Raw struct {
+	Stdin       []byte
+	ContainerID string // CNI_CONTAINERID
+	NetNS       string // CNI_NETNS
+	IfName      string // CNI_IFNAME
+	Args        string // CNI_ARGS
+	Path        string // CNI_PATH
 }
 
 // Request is the attachment that the runtime asks for.
@@ -190,11 +205,20 @@ func (p Pod) String() string {
 	return p.Namespace + "/" + p.Name
 }
 
-// Teardown is all that DEL, CHECK and GC read of a configuration; everything else comes from the record, so that no key
-// can keep a pod from going away.
+// Teardown is all that DEL, CHECK, GC and STATUS read of a configuration; everything else comes from the record, so that no
+// key can keep a pod from going away.
 type Teardown struct {
 	CNIVersion string
 	Name       string
 	IPAM       IPAM // Kind, Plugin and Delegate only
 	Request    Request
+	// Attachments are those that GC must leave ("cni.dev/valid-attachments"); nil: the runtime gave no list, and GC does
+	// nothing.
+	Attachments []Attachment
+}
+
+// Attachment names one attachment of a network on a node.
+type Attachment struct {
+	ContainerID string
+	IfName      string
 }
