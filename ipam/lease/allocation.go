@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package lease
+
+import (
+	"errors"
+	"io/fs"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/podfabric/podfabric/ipam"
+)
+
+// allocation is one call of Allocate under the lock.
+type allocation struct {
+	store  Store
+	folder folder
+	owner  string
+	now    time.Time
+	pools  []Lease // leases of every subnet, read once
+	loaded bool
+	taken  []Lease // made by this call
+	kept   []Lease // the owner's own that a set has found again
+}
+
+// give gives one address of set: the wished one, the one that the owner has, or the next.
+func (a *allocation) give(set []ipam.Range, wish netip.Addr) (Given, error) {
+	if err := a.load(); err != nil {
+		return Given{}, err
+	}
+	own, has := a.own(set)
+	switch {
+	case has && (!wish.IsValid() || wish == own.Addr):
+		a.kept = append(a.kept, own)
+		return given(set, own.Addr, ""), nil
+	case wish.IsValid():
+		if i := slices.IndexFunc(a.pools, func(l Lease) bool { return l.Addr == wish }); i >= 0 {
+			return Given{}, &ipam.TakenError{Addr: wish, Owner: a.pools[i].Owner}
+		}
+		if err := a.take(set, wish); err != nil {
+			return Given{}, err
+		}
+		if has {
+			// The address that the owner no longer wants would be found by nobody until its release.
+			return given(set, wish, ""), a.folder.free(own, a.now)
+		}
+		return given(set, wish, ""), nil
+	}
+	return a.next(set)
+}
+
+// next takes the address that package ipam chooses. A name that exists all the same is a lease of somebody who did not
+// take the lock; then the choice is made again without it.
+func (a *allocation) next(set []ipam.Range) (Given, error) {
+	state, err := a.state(set)
+	if err != nil {
+		return Given{}, err
+	}
+	for {
+		c, err := ipam.Choose(set, state)
+		if err != nil {
+			return Given{}, err
+		}
+		err = a.take(set, c.Addr.Addr())
+		if errors.Is(err, fs.ErrExist) {
+			state.InUse[c.Addr.Addr()] = true
+			continue
+		}
+		if err != nil {
+			return Given{}, err
+		}
+		return Given{Addr: c.Addr, Gateway: c.Gateway, Warning: c.Warning}, nil
+	}
+}
+
+// take makes the lease, moves the cursor behind it and ends the rest of the address. Only the first matters: without the
+// others the next choice is a less good one.
+func (a *allocation) take(set []ipam.Range, addr netip.Addr) error {
+	r := rangeOf(set, addr)
+	l := Lease{Subnet: r.Subnet, Addr: addr, Owner: a.owner}
+	if err := a.folder.lease(l); err != nil {
+		return err
+	}
+	a.taken = append(a.taken, l)
+	a.pools = append(a.pools, l)
+	return errors.Join(a.folder.setCursor(r, addr), a.folder.wake(l))
+}
+
+func (a *allocation) load() error {
+	if a.loaded {
+		return nil
+	}
+	leases, errs := a.folder.leases()
+	for _, err := range errs {
+		if !errors.Is(err, ErrForeign) {
+			return err
+		}
+	}
+	a.pools, a.loaded = leases, true
+	return nil
+}
+
+// own finds a lease of the owner that set could have given and no set before it has.
+func (a *allocation) own(set []ipam.Range) (Lease, bool) {
+	for _, l := range a.pools {
+		if l.Owner == a.owner && rangeOf(set, l.Addr).Subnet == l.Subnet && !slices.Contains(a.kept, l) && !slices.Contains(a.taken, l) {
+			return l, true
+		}
+	}
+	return Lease{}, false
+}
+
+// state gathers what ipam.Choose asks for. Leases of all subnets count as in use, since two subnets may overlap.
+func (a *allocation) state(set []ipam.Range) (ipam.State, error) {
+	s := ipam.State{
+		InUse:  map[netip.Addr]bool{},
+		Freed:  map[netip.Addr]time.Time{},
+		Random: a.store.random(),
+		Now:    a.now,
+	}
+	for _, l := range a.pools {
+		s.InUse[l.Addr] = true
+	}
+	for _, r := range set {
+		freed, err := a.folder.freed(r.Subnet)
+		if err != nil {
+			return ipam.State{}, err
+		}
+		for addr, since := range freed {
+			s.Freed[addr] = since
+		}
+		cursor, err := a.folder.cursor(r)
+		if err != nil {
+			return ipam.State{}, err
+		}
+		s.Cursor = append(s.Cursor, cursor)
+	}
+	return s, nil
+}
+
+// undo takes back what this call took. The address has been nobody's meanwhile, so it needs no rest.
+func (a *allocation) undo() error {
+	var errs []error
+	for _, l := range a.taken {
+		errs = append(errs, a.folder.drop(l))
+	}
+	return errors.Join(errs...)
+}
+
+func given(set []ipam.Range, addr netip.Addr, warning string) Given {
+	r := rangeOf(set, addr)
+	return Given{Addr: netip.PrefixFrom(addr, r.Subnet.Bits()), Gateway: r.Gateway, Warning: warning}
+}
+
+// rangeOf gives the first range that can give addr, or the zero range.
+func rangeOf(set []ipam.Range, addr netip.Addr) ipam.Range {
+	for _, r := range set {
+		if r.Contains(addr) {
+			return r
+		}
+	}
+	return ipam.Range{}
+}

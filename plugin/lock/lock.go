@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package lock serialises processes of this node by flock(2) on files of one folder. The kernel lets go of a lock when its
+// holder dies, and the file says who holds it. It does not say which locks there are, nor in which order they are taken:
+// that is plugin's.
+package lock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"github.com/podfabric/podfabric/plugin/statedir"
+)
+
+// The errors of Acquire.
+var (
+	// ErrHeld: the lock was still held when the context ended. The error is a *HeldError.
+	ErrHeld = errors.New("the lock is held")
+	// ErrUnwritable: the folder cannot be written; see statedir.
+	ErrUnwritable = statedir.ErrUnwritable
+)
+
+// HeldError is ErrHeld with who holds it.
+type HeldError struct {
+	Lock   string
+	Holder string // what the holder gave to Acquire and its pid; "an unknown process" when it wrote nothing yet
+	Err    error  // why waiting ended: the context's error
+}
+
+// Error names lock and holder.
+func (e *HeldError) Error() string {
+	return fmt.Sprintf("take lock %s: held by %s: %v", e.Lock, e.Holder, e.Err)
+}
+
+// Unwrap gives ErrHeld and the context's error.
+func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
+
+// retryDelay is the longest time that a free lock stays unnoticed.
+const retryDelay = 10 * time.Millisecond
+
+// Folder is a folder of lock files. A lock is not re-entrant, not even within one process.
+type Folder struct {
+	Dir string // made when missing, its parent must exist
+}
+
+// Acquire takes the lock of that name, or waits for it until ctx ends. holder is for the message that others get:
+// "ADD team-a/pod-0 (container 4c8e…)". release may be called more than once and from any goroutine.
+//
+// The holder removes the file before it lets go, so that locks of attachments long gone do not fill a tmpfs. Whoever locks
+// a file that is no longer the one in the folder starts again, so two processes never hold two files of one name.
+func (f Folder) Acquire(ctx context.Context, name, holder string) (release func(), err error) { //nolint:nonamedreturns // says what the function returned is
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("take lock %s: %w", name, err)
+	}
+	root, err := statedir.Open(f.Dir, 0o700)
+	if err != nil {
+		return nil, fmt.Errorf("take lock %s: %w", name, err)
+	}
+	_ = root.Close()
+	path := filepath.Join(f.Dir, escape(name))
+	for {
+		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC))
+		locked, err := file.TryLockContext(ctx, retryDelay)
+		if ctxErr := ctx.Err(); !locked && ctxErr != nil {
+			return nil, &HeldError{Lock: name, Holder: readHolder(path), Err: ctxErr}
+		}
+		if err != nil {
+			return nil, fmt.Errorf("take lock %s: %w", name, statedir.Explain(f.Dir, path, err))
+		}
+		if !current(file) {
+			_ = file.Unlock()
+			continue
+		}
+		// The text is for messages; a full disk must not keep anyone from the lock that may free it.
+		_ = writeHolder(path, fmt.Sprintf("%s, pid %d", holder, os.Getpid()))
+		return sync.OnceFunc(func() {
+			_ = os.Remove(path)
+			_ = file.Unlock()
+		}), nil
+	}
+}
+
+// current tells whether the locked file is still the one that others find under its path.
+func current(file *flock.Flock) bool {
+	locked, err := file.Stat()
+	if err != nil {
+		return false
+	}
+	found, err := os.Lstat(file.Path())
+	return err == nil && os.SameFile(locked, found)
+}
+
+func writeHolder(path, text string) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_TRUNC|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return fmt.Errorf("write holder: %w", err)
+	}
+	_, err = file.WriteString(text)
+	return errors.Join(err, file.Close())
+}
+
+// holderSize bounds what is read of a holder's text; it ends in an event that kubelet cuts anyway.
+const holderSize = 512
+
+func readHolder(path string) string {
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return "an unknown process"
+	}
+	defer file.Close() //nolint:errcheck // only read from
+	text := make([]byte, holderSize)
+	n, _ := file.Read(text)
+	if n == 0 {
+		return "an unknown process"
+	}
+	return strings.ToValidUTF8(string(text[:n]), "?")
+}
+
+// escape makes a file name of any text, and different ones of different texts: all but letters, digits and -.:@ become
+// %XX, and what would be too long for a file keeps its beginning and gets a sum of all.
+func escape(name string) string {
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		plain := c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || strings.IndexByte("-:@", c) >= 0 || c == '.' && i > 0
+		if plain {
+			b.WriteByte(c)
+		} else {
+			fmt.Fprintf(&b, "%%%02X", c)
+		}
+	}
+	return shorten(b.String(), name)
+}
