@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// profile is how a guest package wants its machine to be booted. It stands in a comment line of its own in one of the
+// package's test files; what is not said has the value below.
+//
+//	//lab:boot pfs=2 vfs=4 mode=exclusive rdmasim=all memory=2048 cpus=2 seconds=300 bin=./e2e/guest/x,./e2e/guest/y
+//
+// pfs and vfs are the NICs and the VFs of each; mode is the RDMA namespace mode; rdmasim names the PCI functions that get a
+// simulated RDMA device: all, none, or a comma list. bin lists main packages that, like podfabric's own, are to be found on the
+// guest's PATH. A package's testdata folder goes along.
+type profile struct {
+	pfs, vfs, memory, cpus, seconds int
+	mode, rdmasim                   string
+	bin                             []string
+}
+
+const directive = "//lab:boot"
+
+var errProfile = errors.New("malformed " + directive)
+
+// parseProfile reads the directive among a file's lines; ok is false if there is none.
+func parseProfile(source string) (p profile, ok bool, err error) {
+	p = profile{pfs: 2, vfs: 4, memory: 2048, cpus: 2, seconds: 300, mode: "exclusive", rdmasim: "all"}
+	for line := range strings.Lines(source) {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != directive {
+			continue
+		}
+		if ok {
+			return p, false, fmt.Errorf("%w: there are two", errProfile)
+		}
+		ok = true
+		for _, f := range fields[1:] {
+			if err := p.set(f); err != nil {
+				return p, false, err
+			}
+		}
+	}
+	return p, ok, nil
+}
+
+func (p *profile) set(field string) error {
+	key, value, _ := strings.Cut(field, "=")
+	numbers := map[string]*int{"pfs": &p.pfs, "vfs": &p.vfs, "memory": &p.memory, "cpus": &p.cpus, "seconds": &p.seconds}
+	if n, ok := numbers[key]; ok {
+		v, err := strconv.Atoi(value)
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errProfile, field, err)
+		}
+		*n = v
+		return nil
+	}
+	switch {
+	case key == "mode" && (value == "exclusive" || value == "shared"):
+		p.mode = value
+	case key == "rdmasim" && value != "":
+		p.rdmasim = value
+	case key == "bin" && value != "":
+		p.bin = strings.Split(value, ",")
+	default:
+		return fmt.Errorf("%w: %q", errProfile, field)
+	}
+	return nil
+}
+
+// profileOf finds the directive of a package; the defaults if it has none.
+func profileOf(pkg listed) (profile, error) {
+	found, _, _ := parseProfile("")
+	seen := false
+	for _, f := range pkg.tests() {
+		b, err := os.ReadFile(filepath.Join(pkg.Dir, f))
+		if err != nil {
+			return found, fmt.Errorf("look for the boot profile: %w", err)
+		}
+		p, ok, err := parseProfile(string(b))
+		switch {
+		case err != nil:
+			return found, fmt.Errorf("%s/%s: %w", relative(pkg.ImportPath), f, err)
+		case ok && seen:
+			return found, fmt.Errorf("%s: %w: two files have one", relative(pkg.ImportPath), errProfile)
+		case ok:
+			found, seen = p, true
+		}
+	}
+	return found, nil
+}
+
+// runGuest builds the guest packages and boots a machine for each.
+func runGuest(ctx context.Context, o options, root string, r *report) error {
+	pkgs, err := goList(ctx, root, "-tags", "lab", "./e2e/guest/...")
+	if err != nil {
+		return err
+	}
+	pkgs = slices.DeleteFunc(pkgs, func(p listed) bool { return len(p.tests()) == 0 || !o.wantsPackage(p.ImportPath) })
+	if len(pkgs) == 0 {
+		return nil
+	}
+	work, err := os.MkdirTemp("", "podfabric-testrun.")
+	if err != nil {
+		return fmt.Errorf("make a work folder: %w", err)
+	}
+	defer os.RemoveAll(work)
+
+	bin := filepath.Join(work, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return fmt.Errorf("make a work folder: %w", err)
+	}
+	if err := buildCommands(ctx, root, bin, "./cmd/..."); err != nil {
+		return err
+	}
+	for _, p := range pkgs {
+		if err := runMachine(ctx, o, root, work, p, r); err != nil {
+			return fmt.Errorf("%s: %w", relative(p.ImportPath), err)
+		}
+	}
+	return nil
+}
+
+// buildStatic is what the guest needs: it has Debian's libc, but no promise that it is this machine's.
+func buildStatic(ctx context.Context, root string, args ...string) error {
+	cmd := command(ctx, root, "go", args...)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	cmd.Stdout = os.Stderr
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("go %s: %w", strings.Join(args[:1], " "), err)
+	}
+	return nil
+}
+
+// buildCommands builds the main packages of a pattern into a folder. None is fine: the pattern may be ahead of the code.
+func buildCommands(ctx context.Context, root, into, pattern string) error {
+	pkgs, err := goList(ctx, root, "-tags", "lab", pattern)
+	if err != nil {
+		return err
+	}
+	for _, p := range pkgs {
+		if p.Name != "main" {
+			continue
+		}
+		out := filepath.Join(into, path.Base(p.ImportPath))
+		if err := buildStatic(ctx, root, "build", "-tags", "lab", "-trimpath", "-o", out, p.ImportPath); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runMachine boots one package's machine, runs its tests in it, and reads their events.
+func runMachine(ctx context.Context, o options, root, work string, pkg listed, r *report) error {
+	prof, err := profileOf(pkg)
+	if err != nil {
+		return err
+	}
+	dir, err := os.MkdirTemp(work, path.Base(pkg.ImportPath)+".")
+	if err != nil {
+		return fmt.Errorf("make a work folder: %w", err)
+	}
+	exe := filepath.Join(dir, "test")
+	if err := buildStatic(ctx, root, "test", "-c", "-tags", "lab", "-o", exe, pkg.ImportPath); err != nil {
+		r.fault("%s does not build", relative(pkg.ImportPath))
+		return nil
+	}
+	extra := filepath.Join(dir, "bin")
+	if err := os.CopyFS(extra, os.DirFS(filepath.Join(work, "bin"))); err != nil {
+		return fmt.Errorf("copy the binaries: %w", err)
+	}
+	for _, pattern := range prof.bin {
+		if err := buildCommands(ctx, root, extra, pattern); err != nil {
+			return err
+		}
+	}
+	script := filepath.Join(dir, "script")
+	if err := os.WriteFile(script, []byte(guestScript(prof, o)), 0o755); err != nil {
+		return fmt.Errorf("write the guest's script: %w", err)
+	}
+	console := filepath.Join(dir, "console")
+	boot := prof.bootCommand(ctx, root, script, exe, extra, filepath.Join(pkg.Dir, "testdata"), console)
+	if err := readMachine(ctx, root, boot, pkg, r); err != nil {
+		return err
+	}
+	return r.checkConsole(relative(pkg.ImportPath), console)
+}
+
+// guestScript makes the node and becomes the tests. The limit is a little below the machine's own, so that a hung test ends
+// with Go's list of goroutines.
+func guestScript(p profile, o options) string {
+	run := ""
+	if o.run != "" {
+		run = " -test.run '" + strings.ReplaceAll(o.run, "'", `'\''`) + "'"
+	}
+	return fmt.Sprintf(`#!/bin/bash
+./prepare --mode %s --vfs %d --rdmasim %s || exit 1
+cd test && exec ./test -test.v=test2json -test.timeout %ds%s
+`, p.mode, p.vfs, p.rdmasim, max(p.seconds-45, 10), run)
+}
+
+func (p profile) bootCommand(ctx context.Context, root, script, exe, bin, testdata, console string) *exec.Cmd {
+	args := []string{
+		"--pfs", strconv.Itoa(p.pfs), "--memory", strconv.Itoa(p.memory), "--cpus", strconv.Itoa(p.cpus),
+		"--seconds", strconv.Itoa(p.seconds), "--file", exe + "=test/test", "--file", bin + "=bin", "--console", console,
+	}
+	if _, err := os.Stat(testdata); err == nil {
+		args = append(args, "--file", testdata+"=test/testdata")
+	}
+	return command(ctx, root, filepath.Join(root, "e2e", "lab", "boot"), append(args, "--script", script)...)
+}
+
+// readMachine runs a boot and turns its output, a test binary's, into go test's events.
+func readMachine(ctx context.Context, root string, boot *exec.Cmd, pkg listed, r *report) error {
+	raw, err := boot.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("boot: %w", err)
+	}
+	convert := command(ctx, root, "go", "tool", "test2json", "-t", "-p", pkg.ImportPath)
+	convert.Stdin = raw
+	events, err := convert.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("run test2json: %w", err)
+	}
+	if err := boot.Start(); err != nil {
+		return fmt.Errorf("boot: %w", err)
+	}
+	if err := convert.Start(); err != nil {
+		return fmt.Errorf("run test2json: %w", err)
+	}
+	before := *r.counts[envGuest]
+	env := func(string, string) string { return envGuest }
+	if err := r.read(events, env, func(string) {}); err != nil {
+		return err
+	}
+	if err := convert.Wait(); err != nil {
+		return fmt.Errorf("run test2json: %w", err)
+	}
+	// The machine's status is the test binary's. test2json, which sees only output, may take a machine that died for a success.
+	if err := boot.Wait(); err != nil && r.counts[envGuest].failed == before.failed {
+		r.replayUnfinished(pkg.ImportPath)
+		r.fault("%s: the guest ended with %v, though no test failed", relative(pkg.ImportPath), err)
+	}
+	return nil
+}
+
+// kernelTrouble is what a kernel prints that has found a fault in itself, or in rdmasim.
+var kernelTrouble = regexp.MustCompile(`WARNING: |BUG: |Oops|Call Trace|blocked for more than|waiting for .* to become free`)
+
+// checkConsole notes a fault if the guest's kernel complained: a test that passed on a kernel in trouble has shown nothing.
+func (r *report) checkConsole(pkg, console string) error {
+	b, err := os.ReadFile(console)
+	if errors.Is(err, os.ErrNotExist) { // the machine did not even start, which is said already
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read the guest's console: %w", err)
+	}
+	at := kernelTrouble.FindIndex(b)
+	if at == nil {
+		return nil
+	}
+	r.fault("%s: the guest's kernel is in trouble", pkg)
+	fmt.Fprintf(r.out, "%s\n", b[at[0]:min(len(b), at[0]+4000)])
+	return nil
+}

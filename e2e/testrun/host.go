@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// listed is what `go list -json` says of a package, as far as testrun reads it.
+type listed struct {
+	ImportPath   string
+	Dir          string
+	Name         string
+	GoFiles      []string
+	TestGoFiles  []string
+	XTestGoFiles []string
+}
+
+func (p listed) tests() []string { return slices.Concat(p.TestGoFiles, p.XTestGoFiles) }
+
+// command is a program of this run: its messages go to ours, and it dies with ctx.
+func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir = dir
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+func moduleRoot(ctx context.Context) (string, error) {
+	out, err := command(ctx, "", "go", "list", "-m", "-f", "{{.Dir}}").Output()
+	if err != nil {
+		return "", fmt.Errorf("find the module: %w", err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// goList lists packages under the module's root.
+func goList(ctx context.Context, root string, args ...string) ([]listed, error) {
+	out, err := command(ctx, root, "go", append([]string{"list", "-e", "-json"}, args...)...).Output()
+	if err != nil {
+		return nil, fmt.Errorf("list packages: %w", err)
+	}
+	var pkgs []listed
+	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p listed
+		switch err := dec.Decode(&p); {
+		case err == io.EOF:
+			return pkgs, nil
+		case err != nil:
+			return nil, fmt.Errorf("list packages: %w", err)
+		}
+		pkgs = append(pkgs, p)
+	}
+}
+
+var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
+
+// testNames are the tests of a package: those in its *_live_test.go files, and the others.
+func testNames(p listed) (live, other []string, err error) {
+	for _, f := range p.tests() {
+		b, err := os.ReadFile(filepath.Join(p.Dir, f))
+		if err != nil {
+			return nil, nil, fmt.Errorf("look for live tests: %w", err)
+		}
+		into := &other
+		if strings.HasSuffix(f, "_live_test.go") {
+			into = &live
+		}
+		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+			if m[1] != "TestMain" {
+				*into = append(*into, m[1])
+			}
+		}
+	}
+	return live, other, nil
+}
+
+// runHost runs go test for the packages of this machine: those of host and of netns, together or apart.
+func runHost(ctx context.Context, o options, root string, r *report) error {
+	all, err := goList(ctx, root, "./...")
+	if err != nil {
+		return err
+	}
+	live := map[string][]string{}
+	var paths, liveNames, hostNames []string
+	for _, p := range all {
+		inPkg, other, err := testNames(p)
+		if err != nil {
+			return err
+		}
+		liveNames, hostNames = append(liveNames, inPkg...), append(hostNames, other...)
+		if !o.wantsPackage(p.ImportPath) {
+			continue
+		}
+		if len(inPkg) > 0 {
+			live[p.ImportPath] = inPkg
+		}
+		if len(inPkg) > 0 || o.wants(envHost) {
+			paths = append(paths, p.ImportPath)
+		}
+	}
+	for _, n := range liveNames {
+		if slices.Contains(hostNames, n) {
+			return fmt.Errorf("rename one of the tests %s: one is in a *_live_test.go file and one is not, and go test selects by name alone", n)
+		}
+	}
+	args, err := hostArgs(o, liveNames)
+	if err != nil || len(paths) == 0 || args == nil {
+		return err
+	}
+	return goTest(ctx, o, root, append(args, paths...), live, r)
+}
+
+// hostArgs are go test's flags; nil if nothing is to run. Only a run of one of the two environments has to select by name.
+func hostArgs(o options, live []string) ([]string, error) {
+	// -count=1: a cached result of a test that looks at the kernel, or at being root, says nothing.
+	args := []string{"test", "-json", "-count=1"}
+	if o.race {
+		args = append(args, "-race")
+	}
+	run := o.run
+	switch {
+	case !o.wants(envHost):
+		top, _, _ := strings.Cut(o.run, "/")
+		re, err := regexp.Compile(top)
+		if err != nil {
+			return nil, fmt.Errorf("-run: %w", err)
+		}
+		live = slices.DeleteFunc(slices.Clone(live), func(n string) bool { return !re.MatchString(n) })
+		if len(live) == 0 {
+			return nil, nil
+		}
+		run = exactly(live) + strings.TrimPrefix(o.run, top)
+	case !o.wants(envNetns) && len(live) > 0:
+		args = append(args, "-skip", exactly(live))
+	}
+	if run != "" {
+		args = append(args, "-run", run)
+	}
+	return args, nil
+}
+
+func exactly(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
+
+// goTest runs go test and hands its events to the report.
+func goTest(ctx context.Context, o options, root string, args []string, live map[string][]string, r *report) error {
+	untested := map[string]string{}
+	if err := readJSON(filepath.Join(root, "e2e", "untested.json"), &untested); err != nil {
+		return err
+	}
+	envOf := func(pkg, test string) string {
+		top, _, _ := strings.Cut(test, "/")
+		if slices.Contains(live[pkg], top) {
+			return envNetns
+		}
+		return envHost
+	}
+	noTests := func(pkg string) {
+		rel := relative(pkg)
+		if untested[rel] == "" && o.wants(envHost) {
+			r.fault("%s has no tests, and e2e/untested.json does not say why", rel)
+		}
+	}
+
+	cmd := command(ctx, root, "go", args...)
+	events, err := cmd.StdoutPipe()
+	if err != nil {
+		return fmt.Errorf("run go test: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("run go test: %w", err)
+	}
+	if err := r.read(events, envOf, noTests); err != nil {
+		return err
+	}
+	return r.ended("go test", cmd.Wait())
+}
+
+// relative is an import path without the module's.
+func relative(pkg string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(pkg, "github.com/podfabric/podfabric"), "/")
+}
+
+// ended checks that a test program's failure, if it failed, has been seen in its events.
+func (r *report) ended(what string, err error) error {
+	var exit *exec.ExitError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &exit):
+		return fmt.Errorf("run %s: %w", what, err)
+	case r.clean():
+		r.fault("%s: %v, though no test failed", what, exit)
+	}
+	return nil
+}
+
+// clean tells whether nothing has failed so far.
+func (r *report) clean() bool {
+	failed := len(r.faults)
+	for _, n := range r.counts {
+		failed += n.failed
+	}
+	return failed == 0
+}
