@@ -22,6 +22,8 @@ type allocation struct {
 	loaded bool
 	taken  []Lease // made by this call
 	kept   []Lease // the owner's own that a set has found again
+	unused []Lease // the owner's own that it has no use for any more
+	after  []func() error
 }
 
 // give gives one address of set: the wished one, the one that the owner has, or the next.
@@ -33,21 +35,29 @@ func (a *allocation) give(set []ipam.Range, wish netip.Addr) (Given, error) {
 	switch {
 	case has && (!wish.IsValid() || wish == own.Addr):
 		a.kept = append(a.kept, own)
-		return given(set, own.Addr, ""), nil
+		return given(set, own.Addr), nil
 	case wish.IsValid():
-		if i := slices.IndexFunc(a.pools, func(l Lease) bool { return l.Addr == wish }); i >= 0 {
-			return Given{}, &ipam.TakenError{Addr: wish, Owner: a.pools[i].Owner}
-		}
-		if err := a.take(set, wish); err != nil {
-			return Given{}, err
-		}
 		if has {
-			// The address that the owner no longer wants would be found by nobody until its release.
-			return given(set, wish, ""), a.folder.free(own, a.now)
+			a.unused = append(a.unused, own)
 		}
-		return given(set, wish, ""), nil
+		return a.grant(set, wish)
 	}
 	return a.next(set)
+}
+
+// grant takes the address that was asked for.
+func (a *allocation) grant(set []ipam.Range, wish netip.Addr) (Given, error) {
+	if i := slices.IndexFunc(a.pools, func(l Lease) bool { return l.Addr == wish }); i >= 0 {
+		return Given{}, &ipam.TakenError{Addr: wish, Owner: a.pools[i].Owner}
+	}
+	err := a.take(set, wish)
+	if errors.Is(err, fs.ErrExist) {
+		return Given{}, &ipam.TakenError{Addr: wish, Owner: "something in the lease folder that is no lease"}
+	}
+	if err != nil {
+		return Given{}, err
+	}
+	return given(set, wish), nil
 }
 
 // next takes the address that package ipam chooses. A name that exists all the same is a lease of somebody who did not
@@ -74,8 +84,7 @@ func (a *allocation) next(set []ipam.Range) (Given, error) {
 	}
 }
 
-// take makes the lease, moves the cursor behind it and ends the rest of the address. Only the first matters: without the
-// others the next choice is a less good one.
+// take makes the lease.
 func (a *allocation) take(set []ipam.Range, addr netip.Addr) error {
 	r := rangeOf(set, addr)
 	l := Lease{Subnet: r.Subnet, Addr: addr, Owner: a.owner}
@@ -84,7 +93,26 @@ func (a *allocation) take(set []ipam.Range, addr netip.Addr) error {
 	}
 	a.taken = append(a.taken, l)
 	a.pools = append(a.pools, l)
-	return errors.Join(a.folder.setCursor(r, addr), a.folder.wake(l))
+	a.after = append(a.after,
+		func() error { return a.folder.setCursor(r, addr) },
+		func() error { return a.folder.wake(l) })
+	return nil
+}
+
+// settle moves the cursors behind what was taken, ends its rest and frees what the owner no longer wants. It comes last, so
+// that a call that gives nothing has changed nothing; a crash before it only makes the next choice a less good one.
+func (a *allocation) settle() error {
+	for _, do := range a.after {
+		if err := do(); err != nil {
+			return err
+		}
+	}
+	for _, l := range a.unused {
+		if err := a.folder.free(l, a.now); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (a *allocation) load() error {
@@ -139,7 +167,7 @@ func (a *allocation) state(set []ipam.Range) (ipam.State, error) {
 	return s, nil
 }
 
-// undo takes back what this call took. The address has been nobody's meanwhile, so it needs no rest.
+// undo takes back what this call took. Nobody has used the addresses meanwhile, so they need no rest beyond what they had.
 func (a *allocation) undo() error {
 	var errs []error
 	for _, l := range a.taken {
@@ -148,9 +176,9 @@ func (a *allocation) undo() error {
 	return errors.Join(errs...)
 }
 
-func given(set []ipam.Range, addr netip.Addr, warning string) Given {
+func given(set []ipam.Range, addr netip.Addr) Given {
 	r := rangeOf(set, addr)
-	return Given{Addr: netip.PrefixFrom(addr, r.Subnet.Bits()), Gateway: r.Gateway, Warning: warning}
+	return Given{Addr: netip.PrefixFrom(addr, r.Subnet.Bits()), Gateway: r.Gateway}
 }
 
 // rangeOf gives the first range that can give addr, or the zero range.

@@ -109,6 +109,9 @@ func (s Store) Allocate(ctx context.Context, sets [][]ipam.Range, owner string, 
 		}
 		given = append(given, g)
 	}
+	if err := a.settle(); err != nil {
+		return nil, errors.Join(fmt.Errorf("allocate addresses: %w", err), a.undo())
+	}
 	return given, nil
 }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package delegate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/podfabric/podfabric/netconf"
+)
+
+const (
+	// outputMax is more than any result needs; a delegate that prints without end is stopped there.
+	outputMax = 1 << 20
+	// pipeWait is how long, after the delegate has ended, its children may keep its output open.
+	pipeWait = time.Second
+	// busyWait is how long to wait before a plugin that is being replaced on disk (ETXTBSY) is tried again.
+	busyWait = 50 * time.Millisecond
+)
+
+// call runs one verb and gives what the delegate printed.
+func (c Caller) call(ctx context.Context, verb, plugin string, conf []byte, r netconf.Request) ([]byte, error) {
+	path, err := find(plugin, filepath.SplitList(r.Path))
+	if err != nil {
+		return nil, fmt.Errorf("call IPAM plugin %s %s: %w", plugin, verb, err)
+	}
+	for {
+		out, errText, err := c.run(ctx, path, conf, c.environ(verb, r))
+		if errors.Is(err, syscall.ETXTBSY) {
+			select {
+			case <-ctx.Done():
+				err = ctx.Err()
+			case <-time.After(busyWait):
+				continue
+			}
+		}
+		if ctx.Err() != nil && err != nil {
+			return nil, fmt.Errorf("call IPAM plugin %s %s: %w: %w%s", plugin, verb, ErrTimeout, ctx.Err(), said(errText))
+		}
+		// A delegate that prints an error and exits with 0 has failed all the same.
+		if e := decodeError(plugin, verb, out); e != nil {
+			return nil, e
+		}
+		if err != nil {
+			return nil, failure(plugin, verb, out, errText, err)
+		}
+		return out, nil
+	}
+}
+
+// failure is the error of a delegate that ended badly and printed no CNI error.
+func failure(plugin, verb string, out, errText []byte, err error) error {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		if errors.Is(err, errTooLong) {
+			return fmt.Errorf("call IPAM plugin %s %s: it printed more than %d bytes: %w", plugin, verb, outputMax, ErrOutput)
+		}
+		return &Error{Plugin: plugin, Verb: verb, Msg: clean(err.Error())}
+	}
+	if len(bytes.TrimSpace(out)) == 0 {
+		return fmt.Errorf("call IPAM plugin %s %s: it ended with %s and printed nothing: %w%s", plugin, verb, exit, ErrOutput, said(errText))
+	}
+	return fmt.Errorf("call IPAM plugin %s %s: it ended with %s and printed %s: %w%s", plugin, verb, exit, quote(out), ErrOutput, said(errText))
+}
+
+// said repeats the delegate's standard error when there is some.
+func said(errText []byte) string {
+	if text := clean(string(errText)); text != "" {
+		return fmt.Sprintf(", its standard error: %q", text)
+	}
+	return ""
+}
+
+// run starts the delegate in a process group of its own, which is killed when ctx ends: a shell script's children too. The
+// kernel kills the delegate as well when this process dies, since the DEL that follows must not meet an ADD still running.
+func (c Caller) run(ctx context.Context, path string, conf []byte, environ []string) ([]byte, []byte, error) {
+	// Pdeathsig means the death of the thread that started the child, so that thread stays this goroutine's.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	stdout, stderr := limited{stop: true}, limited{}
+	cmd := exec.CommandContext(ctx, path)
+	cmd.Env = environ
+	cmd.Stdin = bytes.NewReader(conf)
+	cmd.Stdout = &stdout
+	cmd.Stderr = &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = pipeWait
+	err := cmd.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		err = nil // it ended well and left a child behind that keeps its output open
+	}
+	if c.Stderr != nil && stderr.Len() > 0 {
+		_, _ = io.Copy(c.Stderr, bytes.NewReader(stderr.Bytes()))
+	}
+	return stdout.Bytes(), stderr.Bytes(), err //nolint:wrapcheck // failure words it
+}
+
+// environ is what CNI passes to a plugin (specification, section "Parameters").
+func (c Caller) environ(verb string, r netconf.Request) []string {
+	inherited := c.Environ
+	if inherited == nil {
+		inherited = os.Environ()
+	}
+	set := []string{
+		"CNI_COMMAND=" + verb,
+		"CNI_CONTAINERID=" + r.ContainerID,
+		"CNI_NETNS=" + r.NetNS,
+		"CNI_IFNAME=" + r.IfName,
+		"CNI_ARGS=" + r.Args,
+		"CNI_PATH=" + r.Path,
+	}
+	kept := slices.DeleteFunc(slices.Clone(inherited), func(v string) bool {
+		name, _, _ := strings.Cut(v, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	return append(kept, set...)
+}
+
+// find looks for the plugin in the folders of CNI_PATH, in their order.
+func find(plugin string, folders []string) (string, error) {
+	if plugin == "" || plugin == "." || plugin == ".." || strings.ContainsAny(plugin, "/\x00") {
+		return "", fmt.Errorf("find plugin: %q is not the name of a plugin: %w", plugin, ErrNotFound)
+	}
+	seen := ""
+	for _, folder := range folders {
+		path := filepath.Join(folder, plugin)
+		stat, err := os.Stat(path)
+		if err != nil || folder == "" {
+			continue
+		}
+		if stat.Mode().IsRegular() && stat.Mode()&0o111 != 0 {
+			return path, nil
+		}
+		seen = path
+	}
+	if seen != "" {
+		return "", fmt.Errorf("find plugin: %s is not an executable file: %w", seen, ErrNotFound)
+	}
+	if len(folders) == 0 {
+		return "", fmt.Errorf("find plugin: CNI_PATH names no folder: %w", ErrNotFound)
+	}
+	return "", fmt.Errorf("find plugin: in no folder of CNI_PATH (%s): %w", strings.Join(folders, ", "), ErrNotFound)
+}
+
+// errTooLong stops a delegate that prints without end.
+var errTooLong = errors.New("too much output")
+
+// limited keeps the first outputMax bytes. With stop it fails beyond them, which closes the pipe; else it drops the rest.
+type limited struct {
+	bytes.Buffer
+	stop bool
+}
+
+// Write keeps what fits.
+func (l *limited) Write(p []byte) (int, error) {
+	room := outputMax - l.Len()
+	if len(p) <= room {
+		return l.Buffer.Write(p) //nolint:wrapcheck // never fails
+	}
+	_, _ = l.Buffer.Write(p[:room])
+	if l.stop {
+		return room, errTooLong
+	}
+	return len(p), nil
+}
