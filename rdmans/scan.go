@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rdmans
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Scan looks for the network namespaces of a node.
+type Scan struct {
+	Proc string // the proc file system, "/proc"
+	Run  string // where bind mounts of namespaces are kept, "/run/netns"; empty: only what Proc's mount table shows
+	// Deep also looks at every descriptor and every thread of every process: slower, and what finds the holder of a namespace
+	// that no process lives in and no path leads to.
+	Deep bool
+}
+
+// Namespace is a network namespace other than the caller's own.
+type Namespace struct {
+	ID      ID       `json:"id"`
+	Holders []Holder `json:"holders"` // who keeps it alive; bind mounts first, then processes by PID
+}
+
+// Holder keeps a namespace alive.
+type Holder struct {
+	Mount string `json:"mount,omitempty"` // path of a bind mount
+	PID   int    `json:"pid,omitempty"`   // process in it, or with a descriptor of it
+	Comm  string `json:"comm,omitempty"`  // the process's command
+	// Via is the path below the proc file system by which the process was found; it leads to the namespace.
+	Via string `json:"via,omitempty"`
+}
+
+// String gives the form for messages: "/run/netns/blue", "nginx (pid 71)".
+func (h Holder) String() string {
+	if h.Mount != "" {
+		return h.Mount
+	}
+	return fmt.Sprintf("%s (pid %d)", h.Comm, h.PID)
+}
+
+// Name gives the path of the first bind mount, or net:[inode] when there is none.
+func (n Namespace) Name() string {
+	if len(n.Holders) > 0 && n.Holders[0].Mount != "" {
+		return n.Holders[0].Mount
+	}
+	return n.ID.String()
+}
+
+// Open opens the namespace through any of its holders. ErrNoNamespace when all of them have let go of it.
+func (n Namespace) Open() (*NS, error) {
+	for _, h := range n.Holders {
+		opened, err := OpenNS(cmp.Or(h.Mount, h.Via))
+		if err != nil {
+			continue
+		}
+		if opened.ID() == n.ID {
+			return opened, nil
+		}
+		if err := opened.Close(); err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("open %s: %w", n.ID, ErrNoNamespace)
+}
+
+// Namespaces lists the network namespaces that can be seen, by inode. What disappears while it looks is left out; a
+// namespace without a visible holder (one held by a socket alone) is not found.
+func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
+	self, err := stat(filepath.Join(s.Proc, "self/ns/net"))
+	if err != nil {
+		return nil, err
+	}
+	found := map[ID][]Holder{}
+	for _, path := range s.mounts() {
+		if id, err := stat(path); err == nil && isNetNS(path) {
+			found[id] = append(found[id], Holder{Mount: path})
+		}
+	}
+	pids, err := os.ReadDir(s.Proc)
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	for _, entry := range pids {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, fmt.Errorf("look for network namespaces: %w", err)
+		}
+		s.process(pid, self.Dev, found)
+	}
+	delete(found, self)
+	list := make([]Namespace, 0, len(found))
+	for id, holders := range found {
+		list = append(list, Namespace{ID: id, Holders: holders})
+	}
+	slices.SortFunc(list, func(a, b Namespace) int { return cmp.Compare(a.ID.Ino, b.ID.Ino) })
+	return list, nil
+}
+
+// process adds what one process holds. A process that ends meanwhile holds nothing.
+func (s Scan) process(pid int, dev uint64, found map[ID][]Holder) {
+	dir := filepath.Join(s.Proc, strconv.Itoa(pid))
+	links := []string{filepath.Join(dir, "ns/net")}
+	if s.Deep {
+		for _, pattern := range []string{"task/*/ns/net", "fd/*"} {
+			more, err := filepath.Glob(filepath.Join(dir, pattern))
+			if err == nil {
+				links = append(links, more...)
+			}
+		}
+	}
+	seen := map[ID]bool{}
+	for _, link := range links {
+		// The link's text tells the kind and inode; following it would touch whatever file the descriptor is of.
+		text, err := os.Readlink(link)
+		if err != nil || !strings.HasPrefix(text, "net:[") {
+			continue
+		}
+		ino, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(text, "net:["), "]"), 10, 64)
+		id := ID{Dev: dev, Ino: ino}
+		if err != nil || seen[id] {
+			continue
+		}
+		seen[id] = true
+		comm, err := os.ReadFile(filepath.Join(dir, "comm"))
+		if err != nil {
+			return
+		}
+		found[id] = append(found[id], Holder{PID: pid, Comm: strings.TrimSpace(string(comm)), Via: link})
+	}
+}
+
+// mounts lists paths that may be bind mounts of namespaces, sorted, each once.
+func (s Scan) mounts() []string {
+	var paths []string
+	if entries, err := os.ReadDir(s.Run); err == nil {
+		for _, e := range entries {
+			paths = append(paths, filepath.Join(s.Run, e.Name()))
+		}
+	}
+	if f, err := os.Open(filepath.Join(s.Proc, "self/mountinfo")); err == nil {
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			// proc_pid_mountinfo(5): ID, parent, device, root, mount point; the root of an nsfs mount is the namespace's name.
+			if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[3], "net:[") {
+				paths = append(paths, unescape(fields[4]))
+			}
+		}
+		if err := f.Close(); err != nil {
+			return nil
+		}
+	}
+	slices.Sort(paths)
+	return slices.Compact(paths)
+}
+
+// unescape undoes the octal escapes of blanks in mount tables.
+func unescape(s string) string {
+	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
+}
+
+// isNetNS opens a path for a moment to tell network namespaces from other kinds, whose bind mounts look the same.
+func isNetNS(path string) bool {
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return false
+	}
+	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
+	return unix.Close(fd) == nil && err == nil && kind == unix.CLONE_NEWNET
+}
+
+// Alive tells whether the namespace at a path is still the one of that identity.
+func Alive(path string, id ID) (bool, error) {
+	now, err := stat(path)
+	if errors.Is(err, ErrNoNamespace) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return now == id, nil
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rdmans
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
+	"golang.org/x/sys/unix"
+)
+
+// Of include/uapi/rdma/rdma_netlink.h, what the netlink library does not name.
+const (
+	nldevResCtxGet   = 22 // RDMA_NLDEV_CMD_RES_CTX_GET, since kernel 5.14
+	nldevResPID      = 28
+	nldevResCtx      = 86
+	nldevResCtxEntry = 87
+	nlaTypeMask      = 0x3fff // NLA_TYPE_MASK: without the flags for nesting and byte order
+)
+
+// User is somebody who has an RDMA device open.
+type User struct {
+	PID  int    `json:"pid"`  // 0: not a process, or not known
+	Comm string `json:"comm"` // its command's name, or the kernel client's
+}
+
+// String gives the form for messages: ib_write_bw (pid 71).
+func (u User) String() string {
+	if u.PID == 0 {
+		return u.Comm
+	}
+	return fmt.Sprintf("%s (pid %d)", u.Comm, u.PID)
+}
+
+// Users lists the processes that hold a device of this namespace open (rdma resource show ctx), one entry a process. proc
+// is the proc file system ("/proc"), for the names of processes. A kernel that does not list contexts still counts them; then
+// one User says how many there are. ErrNotFound: the device is not here.
+func (c *Conn) Users(index uint32, proc string) ([]User, error) {
+	what := fmt.Sprintf("list users of RDMA device %d", index)
+	pids, err := c.contexts(index)
+	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
+		n, countErr := c.contextCount(index)
+		if countErr != nil || n == 0 {
+			return nil, translate(what, countErr)
+		}
+		return []User{{Comm: fmt.Sprintf("%d open contexts of processes that this kernel does not name", n)}}, nil
+	}
+	if err != nil {
+		return nil, translate(what, err)
+	}
+	users := make([]User, 0, len(pids))
+	for _, pid := range pids {
+		comm, err := os.ReadFile(fmt.Sprintf("%s/%d/comm", proc, pid))
+		if err != nil {
+			// The process ended between the two reads, and with it its hold on the device.
+			continue
+		}
+		users = append(users, User{PID: pid, Comm: strings.TrimSpace(string(comm))})
+	}
+	return users, nil
+}
+
+// contexts asks for the PIDs behind the user contexts of a device, ascending, each once.
+func (c *Conn) contexts(index uint32) ([]int, error) {
+	var pids []int
+	err := c.ns.Do(func() error {
+		for range tries {
+			req := nl.NewNetlinkRequest(nl.RDMA_NL_NLDEV<<nl.RDMA_NL_GET_CLIENT_SHIFT|nldevResCtxGet, unix.NLM_F_DUMP)
+			req.AddData(nl.NewRtAttr(nl.RDMA_NLDEV_ATTR_DEV_INDEX, nl.Uint32Attr(index)))
+			msgs, err := req.Execute(unix.NETLINK_RDMA, 0)
+			if errors.Is(err, nl.ErrDumpInterrupted) {
+				continue
+			}
+			if errors.Is(err, unix.EPROTONOSUPPORT) {
+				return ErrNoRDMA
+			}
+			if err != nil {
+				return fmt.Errorf("dump contexts: %w", err)
+			}
+			pids = nil
+			for _, m := range msgs {
+				found, err := parseContexts(m)
+				if err != nil {
+					return err
+				}
+				pids = append(pids, found...)
+			}
+			return nil
+		}
+		return fmt.Errorf("dump contexts: %w", nl.ErrDumpInterrupted)
+	})
+	slices.Sort(pids)
+	return slices.Compact(pids), err
+}
+
+// parseContexts reads the PIDs out of one message: RES_CTX { RES_CTX_ENTRY { RES_PID } ... }.
+func parseContexts(msg []byte) ([]int, error) {
+	var pids []int
+	err := walk(msg, nldevResCtx, func(table []byte) error {
+		return walk(table, nldevResCtxEntry, func(entry []byte) error {
+			return walk(entry, nldevResPID, func(pid []byte) error {
+				if len(pid) != 4 {
+					return fmt.Errorf("parse RDMA contexts: a PID of %d bytes", len(pid))
+				}
+				pids = append(pids, int(nl.NativeEndian().Uint32(pid)))
+				return nil
+			})
+		})
+	})
+	return pids, err
+}
+
+// walk calls f with the value of every attribute of one type.
+func walk(b []byte, attr uint16, f func([]byte) error) error {
+	attrs, err := nl.ParseRouteAttr(b)
+	if err != nil {
+		return fmt.Errorf("parse RDMA contexts: %w", err)
+	}
+	for _, a := range attrs {
+		if a.Attr.Type&nlaTypeMask != attr {
+			continue
+		}
+		if err := f(a.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// contextCount reads the number of user contexts from the device's resource summary.
+func (c *Conn) contextCount(index uint32) (uint64, error) {
+	var list []*netlink.RdmaResource
+	err := c.with(func(h *netlink.Handle) error {
+		var err error
+		list, err = h.RdmaResourceList()
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	for _, r := range list {
+		if r.Index == index {
+			return r.RdmaResourceSummaryEntries["ctx"], nil
+		}
+	}
+	return 0, ErrNotFound
+}
