@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hint
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// errGone stands for ENOENT in texts: Multus takes an error with the kernel's words for it as a success of DEL.
+var errGone = errors.New("it is not there")
+
+// cause gives an error that may stand in a CNI result.
+func cause(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return errGone
+	}
+	return err
+}
+
+// checkNames refuses names that would leave their folder. CNI's own rules allow none of these; the names come from outside.
+func checkNames(key string, o attach.Owner) error {
+	for _, name := range []string{key, o.ContainerID, o.IfName} {
+		if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\x00") {
+			return fmt.Errorf("keep hint of %q: %q: %w", o.String(), name, ErrName)
+		}
+	}
+	return nil
+}
+
+// open makes the folders that do not exist yet and gives the root.
+func (s *Store) open() (*os.Root, error) {
+	if err := os.MkdirAll(s.Root, 0o755); err != nil {
+		return nil, fmt.Errorf("make %s: %w", s.Root, cause(err))
+	}
+	root, err := os.OpenRoot(s.Root)
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.Root, cause(err))
+	}
+	for name, mode := range map[string]os.FileMode{podsDir: 0o755, fragmentsDir: 0o700} {
+		if err := folder(root, name, mode); err != nil {
+			_ = root.Close()
+			return nil, err
+		}
+	}
+	return root, nil
+}
+
+// folder makes one folder, with its mode whatever the umask is.
+func folder(root *os.Root, name string, mode os.FileMode) error {
+	err := root.Mkdir(name, mode)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err == nil {
+		err = root.Chmod(name, mode)
+	}
+	if err != nil {
+		return fmt.Errorf("make folder %s: %w", name, cause(err))
+	}
+	return nil
+}
+
+// names lists a folder; one that does not exist is empty.
+func names(root *os.Root, dir string) ([]string, error) {
+	f, err := root.Open(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open folder %s: %w", dir, err)
+	}
+	defer func() { _ = f.Close() }()
+	list, err := f.Readdirnames(-1)
+	if err != nil {
+		return nil, fmt.Errorf("list folder %s: %w", dir, cause(err))
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+func remove(root *os.Root, name string) error {
+	if err := root.RemoveAll(name); err != nil {
+		return fmt.Errorf("remove %s: %w", name, cause(err))
+	}
+	return nil
+}
+
+// replace writes a file beside its name and renames it, all within root. It opens neither what stands at the name nor what
+// stands at the temporary one, which is fixed so that a killed writer leaves one file at most.
+func replace(root *os.Root, name string, data []byte, mode os.FileMode) error {
+	temp := path.Join(path.Dir(name), ".podfabric-"+path.Base(name))
+	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("clear %s: %w", temp, err)
+	}
+	err := create(root, temp, data, mode)
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		_ = root.Remove(temp)
+		return fmt.Errorf("write %s: %w", name, cause(err))
+	}
+	return nil
+}
+
+func create(root *os.Root, name string, data []byte, mode os.FileMode) error {
+	f, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err //nolint:wrapcheck // replace says what it was about
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Chmod(mode), f.Close())
+}
+
+// list of fragments of one sandbox.
+type list []Fragment
+
+func (l list) without(o attach.Owner) list {
+	return slices.DeleteFunc(slices.Clone(l), func(f Fragment) bool { return f.Owner == o })
+}
+
+// fragments reads those of one sandbox. One that cannot be read is left out with a warning: it costs the pod a rail in the
+// hint, an error would cost it the pod.
+func fragments(root *os.Root, key, container string) (list, []string, error) {
+	dir := path.Join(fragmentsDir, key, container)
+	files, err := names(root, dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all list
+	var warnings []string
+	for _, file := range files {
+		ifname, ok := strings.CutSuffix(file, ".json")
+		if !ok || strings.HasPrefix(file, ".podfabric-") {
+			continue
+		}
+		text, err := root.ReadFile(path.Join(dir, file))
+		if err != nil {
+			return nil, nil, fmt.Errorf("read %s: %w", path.Join(dir, file), cause(err))
+		}
+		f, err := DecodeFragment(text)
+		if err == nil && f.Owner != (attach.Owner{ContainerID: container, IfName: ifname}) {
+			err = fmt.Errorf("fragment of %s: %w", f.Owner, ErrFragment)
+		}
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("the hint lacks %s, whose part cannot be read: %v", ifname, err))
+			continue
+		}
+		all = append(all, f)
+	}
+	return all, warnings, nil
+}
+
+// keep writes a fragment and drops those of older sandboxes, these first: were both there after a crash, nobody could tell
+// which sandbox is the current one.
+func keep(root *os.Root, key string, f Fragment) error {
+	dir := path.Join(fragmentsDir, key)
+	old, err := names(root, dir)
+	if err != nil {
+		return err
+	}
+	for _, container := range old {
+		if container == f.Owner.ContainerID {
+			continue
+		}
+		if err := remove(root, path.Join(dir, container)); err != nil {
+			return err
+		}
+	}
+	own := path.Join(dir, f.Owner.ContainerID)
+	for _, d := range []string{dir, own} {
+		if err := folder(root, d, 0o700); err != nil {
+			return err
+		}
+	}
+	f.Version = fragmentVersion
+	text, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encode hint fragment of %s: %w", f.Owner, err)
+	}
+	return replace(root, path.Join(own, f.Owner.IfName+".json"), text, 0o600)
+}
+
+// file is one rendered file.
+type file struct {
+	name string
+	text []byte
+}
+
+// publish writes the files where the agent and the node's people find them.
+func publish(root *os.Root, key string, files []file) error {
+	dir := path.Join(podsDir, key)
+	if err := folder(root, dir, 0o755); err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := replace(root, path.Join(dir, f.name), f.text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

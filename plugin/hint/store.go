@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// Folders and files below Store.Root. Fragments stand apart from what pods are shown, because on a shared port they name other
+// pods' addresses and whoever mounts pods/<key> into a container must not hand those over.
+const (
+	podsDir      = "pods"      // pods/<key>/{fabric.json,nccl.conf}: 0755, read by pods and by the agent
+	fragmentsDir = "fragments" // fragments/<key>/<containerID>/<ifname>.json: 0700
+	fabricFile   = "fabric.json"
+	ncclFile     = "nccl.conf"
+)
+
+// pruneWait bounds the wait for the lock of a pod that looks dead.
+const pruneWait = 20 * time.Millisecond
+
+// Store keeps the hints of a node's pods. A pod's key is its UID, or the container ID where the runtime gives no UID.
+type Store struct {
+	Root        string // "/run/podfabric"
+	KubeletRoot string // "/var/lib/kubelet"; empty: nothing is written into emptyDirs
+	// Lock waits for the lock of that name until ctx ends. The holder is for whoever waits.
+	Lock func(ctx context.Context, name, holder string) (release func(), err error)
+}
+
+// Put adds or replaces one attachment's part and renders the pod's hint from all parts of this fragment's sandbox, which is
+// from now on the current one; parts of older sandboxes are dropped. The warnings are one sentence each. A *netconf.Problem
+// that wraps ErrConflict, ErrNoRight or ErrUndelivered says what the networks' own settings forbid; of these only
+// ErrUndelivered leaves the part in place.
+func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, error) {
+	if key == "" {
+		key = f.Owner.ContainerID
+	}
+	if err := checkNames(key, f.Owner); err != nil {
+		return nil, err
+	}
+	release, err := s.Lock(ctx, "hint-"+key, f.Owner.String())
+	if err != nil {
+		return nil, fmt.Errorf("lock hint of pod %s: %w", key, err)
+	}
+	defer release()
+	root, err := s.open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = root.Close() }()
+
+	others, warnings, err := fragments(root, key, f.Owner.ContainerID)
+	if err != nil {
+		return nil, err
+	}
+	p := merge(append(others.without(f.Owner), f))
+	if err := p.check(f); err != nil {
+		return nil, err
+	}
+	files, err := p.render()
+	if err != nil {
+		return nil, err
+	}
+	if err := keep(root, key, f); err != nil {
+		return nil, err
+	}
+	if err := publish(root, key, files); err != nil {
+		return nil, err
+	}
+	warnings = append(warnings, p.decision.Warnings...)
+	more, err := s.deliver(key, p, files)
+	return append(warnings, more...), err
+}
+
+// Drop takes one attachment's part out and renders the rest. It does nothing when the part belongs to a sandbox that is not
+// the current one, and removes everything of the pod with its last part. Dropping what is not there is no error.
+func (s *Store) Drop(ctx context.Context, key string, o attach.Owner) error {
+	if key == "" {
+		key = o.ContainerID
+	}
+	if err := checkNames(key, o); err != nil {
+		return err
+	}
+	release, err := s.Lock(ctx, "hint-"+key, o.String())
+	if err != nil {
+		return fmt.Errorf("lock hint of pod %s: %w", key, err)
+	}
+	defer release()
+	root, err := os.OpenRoot(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", s.Root, err)
+	}
+	defer func() { _ = root.Close() }()
+	return s.drop(root, key, o)
+}
+
+func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
+	current, err := names(root, path.Join(fragmentsDir, key))
+	if err != nil {
+		return err
+	}
+	if len(current) > 0 && !slices.Contains(current, o.ContainerID) {
+		return nil
+	}
+	before, _, err := fragments(root, key, o.ContainerID)
+	if err != nil {
+		return err
+	}
+	if err := remove(root, path.Join(fragmentsDir, key, o.ContainerID, o.IfName+".json")); err != nil {
+		return err
+	}
+	p := merge(before.without(o))
+	files, err := p.render()
+	if err != nil {
+		return err
+	}
+	left, err := names(root, path.Join(fragmentsDir, key, o.ContainerID))
+	if err != nil {
+		return err
+	}
+	if len(left) == 0 {
+		err = errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
+	} else {
+		err = publish(root, key, files)
+	}
+	p.volumes = volumes(before)
+	p.require = false // the pod is going, or lost a rail while it runs: nobody can be told
+	_, _ = s.deliver(key, p, files)
+	return err
+}
+
+// Prune removes what is left of pods none of whose attachments is alive: after a crash, or where a DEL never came.
+func (s *Store) Prune(ctx context.Context, alive func(attach.Owner) bool) error {
+	root, err := os.OpenRoot(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", s.Root, err)
+	}
+	defer func() { _ = root.Close() }()
+	shown, err := names(root, podsDir)
+	if err != nil {
+		return err
+	}
+	kept, err := names(root, fragmentsDir)
+	if err != nil {
+		return err
+	}
+	keys := append(shown, kept...)
+	slices.Sort(keys)
+	var errs []error
+	for _, key := range slices.Compact(keys) {
+		if dead, err := allDead(root, key, alive); err != nil || !dead {
+			errs = append(errs, err)
+			continue
+		}
+		errs = append(errs, s.prune(ctx, root, key, alive))
+	}
+	return errors.Join(errs...)
+}
+
+// prune looks again under the lock. A pod whose lock is held is being worked on, and not worth a wait.
+func (s *Store) prune(ctx context.Context, root *os.Root, key string, alive func(attach.Owner) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, pruneWait)
+	defer cancel()
+	release, err := s.Lock(ctx, "hint-"+key, "prune")
+	if err != nil {
+		return nil //nolint:nilerr // see above
+	}
+	defer release()
+	if dead, err := allDead(root, key, alive); err != nil || !dead {
+		return err
+	}
+	return errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
+}
+
+// allDead tells by file names alone, so that a fragment that cannot be read keeps nothing.
+func allDead(root *os.Root, key string, alive func(attach.Owner) bool) (bool, error) {
+	containers, err := names(root, path.Join(fragmentsDir, key))
+	if err != nil {
+		return false, err
+	}
+	for _, c := range containers {
+		files, err := names(root, path.Join(fragmentsDir, key, c))
+		if err != nil {
+			return false, err
+		}
+		for _, f := range files {
+			if ifname, ok := strings.CutSuffix(f, ".json"); ok && alive(attach.Owner{ContainerID: c, IfName: ifname}) {
+				return false, nil
+			}
+		}
+	}
+	return true, nil
+}
