@@ -27,15 +27,15 @@ type allocation struct {
 }
 
 // give gives one address of set: the wished one, the one that the owner has, or the next.
-func (a *allocation) give(set []ipam.Range, wish netip.Addr) (Given, error) {
+func (a *allocation) give(set []ipam.Range, wish netip.Addr) (Addr, string, error) {
 	if err := a.load(); err != nil {
-		return Given{}, err
+		return Addr{}, "", err
 	}
 	own, has := a.own(set)
 	switch {
 	case has && (!wish.IsValid() || wish == own.Addr):
 		a.kept = append(a.kept, own)
-		return given(set, own.Addr), nil
+		return addrOf(set, own.Addr), "", nil
 	case wish.IsValid():
 		if has {
 			a.unused = append(a.unused, own)
@@ -46,31 +46,31 @@ func (a *allocation) give(set []ipam.Range, wish netip.Addr) (Given, error) {
 }
 
 // grant takes the address that was asked for.
-func (a *allocation) grant(set []ipam.Range, wish netip.Addr) (Given, error) {
+func (a *allocation) grant(set []ipam.Range, wish netip.Addr) (Addr, string, error) {
 	if i := slices.IndexFunc(a.pools, func(l Lease) bool { return l.Addr == wish }); i >= 0 {
-		return Given{}, &ipam.TakenError{Addr: wish, Owner: a.pools[i].Owner}
+		return Addr{}, "", &ipam.TakenError{Addr: wish, Owner: a.pools[i].Owner}
 	}
 	err := a.take(set, wish)
 	if errors.Is(err, fs.ErrExist) {
-		return Given{}, &ipam.TakenError{Addr: wish, Owner: "something in the lease folder that is no lease"}
+		return Addr{}, "", &ipam.TakenError{Addr: wish, Owner: "something in the lease folder that is no lease"}
 	}
 	if err != nil {
-		return Given{}, err
+		return Addr{}, "", err
 	}
-	return given(set, wish), nil
+	return addrOf(set, wish), "", nil
 }
 
 // next takes the address that package ipam chooses. A name that exists all the same is a lease of somebody who did not
 // take the lock; then the choice is made again without it.
-func (a *allocation) next(set []ipam.Range) (Given, error) {
+func (a *allocation) next(set []ipam.Range) (Addr, string, error) {
 	state, err := a.state(set)
 	if err != nil {
-		return Given{}, err
+		return Addr{}, "", err
 	}
 	for {
 		c, err := ipam.Choose(set, state)
 		if err != nil {
-			return Given{}, err
+			return Addr{}, "", err
 		}
 		err = a.take(set, c.Addr.Addr())
 		if errors.Is(err, fs.ErrExist) {
@@ -78,9 +78,9 @@ func (a *allocation) next(set []ipam.Range) (Given, error) {
 			continue
 		}
 		if err != nil {
-			return Given{}, err
+			return Addr{}, "", err
 		}
-		return Given{Addr: c.Addr, Gateway: c.Gateway, Warning: c.Warning}, nil
+		return Addr{Prefix: c.Addr, Gateway: c.Gateway}, c.Warning, nil
 	}
 }
 
@@ -176,9 +176,9 @@ func (a *allocation) undo() error {
 	return errors.Join(errs...)
 }
 
-func given(set []ipam.Range, addr netip.Addr) Given {
+func addrOf(set []ipam.Range, addr netip.Addr) Addr {
 	r := rangeOf(set, addr)
-	return Given{Addr: netip.PrefixFrom(addr, r.Subnet.Bits()), Gateway: r.Gateway}
+	return Addr{Prefix: netip.PrefixFrom(addr, r.Subnet.Bits()), Gateway: r.Gateway}
 }
 
 // rangeOf gives the first range that can give addr, or the zero range.

@@ -45,11 +45,16 @@ type Lease struct {
 	Since  time.Time // of the file
 }
 
-// Given is one address that Allocate gave.
-type Given struct {
-	Addr    netip.Prefix // with the length of its subnet
+// Addr is one address that Allocate gave.
+type Addr struct {
+	Prefix  netip.Prefix // address, with the length of its subnet
 	Gateway netip.Addr   // zero: none
-	Warning string       // one sentence; empty when there is nothing to say
+}
+
+// Grant is what Allocate gave: one address for each set, in their order.
+type Grant struct {
+	Addrs    []Addr
+	Warnings []string // one sentence each
 }
 
 // Store is a folder of leases. All fields but Dir and Lock have defaults.
@@ -82,37 +87,40 @@ func (s Store) random() func(uint64) uint64 {
 //
 // Errors wrap ipam.ErrRange, ipam.ErrExhausted, ipam.ErrOutside, ipam.ErrTaken, ErrOwner, ErrUnwritable or what Lock
 // returned.
-func (s Store) Allocate(ctx context.Context, sets [][]ipam.Range, owner string, want []netip.Addr) ([]Given, error) {
+func (s Store) Allocate(ctx context.Context, sets [][]ipam.Range, owner string, want []netip.Addr) (Grant, error) {
 	if err := checkOwner(owner); err != nil {
-		return nil, err
+		return Grant{}, err
 	}
 	wishes, err := ipam.Place(sets, want)
 	if err != nil {
-		return nil, fmt.Errorf("allocate addresses: %w", err)
+		return Grant{}, fmt.Errorf("allocate addresses: %w", err)
 	}
 	unlock, err := s.Lock(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("lock leases: %w", err)
+		return Grant{}, fmt.Errorf("lock leases: %w", err)
 	}
 	defer unlock()
 	f, err := open(s.Dir)
 	if err != nil {
-		return nil, err
+		return Grant{}, err
 	}
 	defer f.close()
 	a := allocation{store: s, folder: f, owner: owner, now: s.now()}
-	given := make([]Given, 0, len(sets))
+	var grant Grant
 	for i, set := range sets {
-		g, err := a.give(set, wishes[i])
+		addr, warning, err := a.give(set, wishes[i])
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("allocate address %d of %d: %w", i+1, len(sets), err), a.undo())
+			return Grant{}, errors.Join(fmt.Errorf("allocate address %d of %d: %w", i+1, len(sets), err), a.undo())
 		}
-		given = append(given, g)
+		grant.Addrs = append(grant.Addrs, addr)
+		if warning != "" {
+			grant.Warnings = append(grant.Warnings, warning)
+		}
 	}
 	if err := a.settle(); err != nil {
-		return nil, errors.Join(fmt.Errorf("allocate addresses: %w", err), a.undo())
+		return Grant{}, errors.Join(fmt.Errorf("allocate addresses: %w", err), a.undo())
 	}
-	return given, nil
+	return grant, nil
 }
 
 // Release frees every lease of owner, in whatever subnet. It needs nothing but the key, and to have nothing is success.

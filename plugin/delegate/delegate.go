@@ -17,8 +17,6 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 	"github.com/containernetworking/cni/pkg/types/create"
-
-	"github.com/podfabric/podfabric/netconf"
 )
 
 // The errors of this package. After any error of Add the caller must call Del: the delegate may have given an address.
@@ -35,7 +33,7 @@ var (
 	ErrNoCheck = errors.New("the plugin has no CHECK")
 )
 
-// Error is what a delegate itself had to say (CNI specification, section "Error"), or how it ended when it said nothing.
+// Error is what a delegate itself had to say (CNI specification, section "Error").
 type Error struct {
 	Plugin, Verb string
 	Code         uint // 0 when the delegate gave none
@@ -62,31 +60,40 @@ type Caller struct {
 	Stderr  io.Writer // gets what delegates print to standard error; nil: dropped
 }
 
+// Call is whom to call and with what. It can be made of a record alone, since a DEL may have to be called when there is no
+// configuration any more.
+type Call struct {
+	Plugin string // the type, looked for in Path
+	Config []byte // the whole network configuration as it came, which delegates read more of than the section "ipam"
+	// What CNI passes in the environment.
+	ContainerID, NetNS, IfName, Args, Path string
+}
+
 // Add calls ADD and gives the result in its 1.1 form, whatever version the delegate answered in.
-func (c Caller) Add(ctx context.Context, plugin string, conf []byte, r netconf.Request) (*types100.Result, error) {
-	out, err := c.call(ctx, "ADD", plugin, conf, r)
+func (c Caller) Add(ctx context.Context, call Call) (*types100.Result, error) {
+	out, err := c.run(ctx, "ADD", call)
 	if err != nil {
 		return nil, err
 	}
-	result, err := decodeResult(conf, out)
+	result, err := decodeResult(call.Config, out)
 	if err != nil {
-		return nil, fmt.Errorf("call IPAM plugin %s ADD: %w", plugin, err)
+		return nil, fmt.Errorf("call IPAM plugin %s ADD: %w", call.Plugin, err)
 	}
 	if len(result.IPs) == 0 {
-		return nil, fmt.Errorf("call IPAM plugin %s ADD: %w", plugin, ErrNoIPs)
+		return nil, fmt.Errorf("call IPAM plugin %s ADD: %w", call.Plugin, ErrNoIPs)
 	}
 	return result, nil
 }
 
 // Del calls DEL. CNI asks every plugin to succeed when there is nothing to free, so it can be called without an ADD.
-func (c Caller) Del(ctx context.Context, plugin string, conf []byte, r netconf.Request) error {
-	_, err := c.call(ctx, "DEL", plugin, conf, r)
+func (c Caller) Del(ctx context.Context, call Call) error {
+	_, err := c.run(ctx, "DEL", call)
 	return err
 }
 
 // Check calls CHECK. The error wraps ErrNoCheck when the delegate cannot do it for this configuration.
-func (c Caller) Check(ctx context.Context, plugin string, conf []byte, r netconf.Request) error {
-	_, err := c.call(ctx, "CHECK", plugin, conf, r)
+func (c Caller) Check(ctx context.Context, call Call) error {
+	_, err := c.run(ctx, "CHECK", call)
 	var e *Error
 	if errors.As(err, &e) && hasNoCheck(e) {
 		return fmt.Errorf("%w: %w", ErrNoCheck, err)

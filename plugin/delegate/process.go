@@ -16,8 +16,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/podfabric/podfabric/netconf"
 )
 
 const (
@@ -29,14 +27,15 @@ const (
 	busyWait = 50 * time.Millisecond
 )
 
-// call runs one verb and gives what the delegate printed.
-func (c Caller) call(ctx context.Context, verb, plugin string, conf []byte, r netconf.Request) ([]byte, error) {
-	path, err := find(plugin, filepath.SplitList(r.Path))
+// run runs one verb and gives what the delegate printed.
+func (c Caller) run(ctx context.Context, verb string, call Call) ([]byte, error) {
+	what := fmt.Sprintf("call IPAM plugin %s %s", call.Plugin, verb)
+	path, err := find(call.Plugin, filepath.SplitList(call.Path))
 	if err != nil {
-		return nil, fmt.Errorf("call IPAM plugin %s %s: %w", plugin, verb, err)
+		return nil, fmt.Errorf("%s: %w", what, err)
 	}
 	for {
-		out, errText, err := c.run(ctx, path, conf, c.environ(verb, r))
+		out, errText, err := c.start(ctx, path, call.Config, c.environ(verb, call))
 		if errors.Is(err, syscall.ETXTBSY) {
 			select {
 			case <-ctx.Done():
@@ -46,32 +45,36 @@ func (c Caller) call(ctx context.Context, verb, plugin string, conf []byte, r ne
 			}
 		}
 		if ctx.Err() != nil && err != nil {
-			return nil, fmt.Errorf("call IPAM plugin %s %s: %w: %w%s", plugin, verb, ErrTimeout, ctx.Err(), said(errText))
+			return nil, fmt.Errorf("%s: %w: %w%s", what, ErrTimeout, ctx.Err(), said(errText))
 		}
 		// A delegate that prints an error and exits with 0 has failed all the same.
-		if e := decodeError(plugin, verb, out); e != nil {
+		if e := decodeError(call.Plugin, verb, out); e != nil {
 			return nil, e
 		}
 		if err != nil {
-			return nil, failure(plugin, verb, out, errText, err)
+			return nil, fmt.Errorf("%s: %w%s", what, failure(out, err), said(errText))
 		}
 		return out, nil
 	}
 }
 
-// failure is the error of a delegate that ended badly and printed no CNI error.
-func failure(plugin, verb string, out, errText []byte, err error) error {
+// failure words the end of a delegate that printed no CNI error.
+func failure(out []byte, err error) error {
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) {
-		if errors.Is(err, errTooLong) {
-			return fmt.Errorf("call IPAM plugin %s %s: it printed more than %d bytes: %w", plugin, verb, outputMax, ErrOutput)
-		}
-		return &Error{Plugin: plugin, Verb: verb, Msg: clean(err.Error())}
+	var errno syscall.Errno
+	switch {
+	case errors.Is(err, errTooLong):
+		return fmt.Errorf("it printed more than %d bytes: %w", outputMax, ErrOutput)
+	case errors.As(err, &exit) && len(bytes.TrimSpace(out)) == 0:
+		return fmt.Errorf("it ended with %s and printed nothing: %w", exit, ErrOutput)
+	case errors.As(err, &exit):
+		return fmt.Errorf("it ended with %s and printed %s: %w", exit, quote(out), ErrOutput)
+	case errors.As(err, &errno) && errno == syscall.ENOENT:
+		return fmt.Errorf("the file or its interpreter is missing: %w", ErrNotFound)
+	case errors.As(err, &errno):
+		return fmt.Errorf("start it: %w", errno)
 	}
-	if len(bytes.TrimSpace(out)) == 0 {
-		return fmt.Errorf("call IPAM plugin %s %s: it ended with %s and printed nothing: %w%s", plugin, verb, exit, ErrOutput, said(errText))
-	}
-	return fmt.Errorf("call IPAM plugin %s %s: it ended with %s and printed %s: %w%s", plugin, verb, exit, quote(out), ErrOutput, said(errText))
+	return fmt.Errorf("run it: %w", err)
 }
 
 // said repeats the delegate's standard error when there is some.
@@ -82,9 +85,9 @@ func said(errText []byte) string {
 	return ""
 }
 
-// run starts the delegate in a process group of its own, which is killed when ctx ends: a shell script's children too. The
+// start runs the delegate in a process group of its own, which is killed when ctx ends: a shell script's children too. The
 // kernel kills the delegate as well when this process dies, since the DEL that follows must not meet an ADD still running.
-func (c Caller) run(ctx context.Context, path string, conf []byte, environ []string) ([]byte, []byte, error) {
+func (c Caller) start(ctx context.Context, path string, conf []byte, environ []string) ([]byte, []byte, error) {
 	// Pdeathsig means the death of the thread that started the child, so that thread stays this goroutine's.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -108,7 +111,7 @@ func (c Caller) run(ctx context.Context, path string, conf []byte, environ []str
 }
 
 // environ is what CNI passes to a plugin (specification, section "Parameters").
-func (c Caller) environ(verb string, r netconf.Request) []string {
+func (c Caller) environ(verb string, r Call) []string {
 	inherited := c.Environ
 	if inherited == nil {
 		inherited = os.Environ()

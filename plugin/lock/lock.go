@@ -47,26 +47,27 @@ func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 // retryDelay is the longest time that a free lock stays unnoticed.
 const retryDelay = 10 * time.Millisecond
 
-// Folder is a folder of lock files. A lock is not re-entrant, not even within one process.
-type Folder struct {
-	Dir string // made when missing, its parent must exist
-}
+// Dir is a folder of lock files. A lock is not re-entrant, not even within one process.
+type Dir struct{ path string }
+
+// New gives the locks of the folder path, which the first Acquire makes when it is missing; its parent must exist.
+func New(path string) *Dir { return &Dir{path} }
 
 // Acquire takes the lock of that name, or waits for it until ctx ends. holder is for the message that others get:
 // "ADD team-a/pod-0 (container 4c8e…)". release may be called more than once and from any goroutine.
 //
 // The holder removes the file before it lets go, so that locks of attachments long gone do not fill a tmpfs. Whoever locks
 // a file that is no longer the one in the folder starts again, so two processes never hold two files of one name.
-func (f Folder) Acquire(ctx context.Context, name, holder string) (release func(), err error) { //nolint:nonamedreturns // says what the function returned is
+func (d *Dir) Acquire(ctx context.Context, name, holder string) (release func(), err error) { //nolint:nonamedreturns // says what the function returned is
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("take lock %s: %w", name, err)
 	}
-	root, err := statedir.Open(f.Dir, 0o700)
+	root, err := statedir.Open(d.path, 0o700)
 	if err != nil {
 		return nil, fmt.Errorf("take lock %s: %w", name, err)
 	}
 	_ = root.Close()
-	path := filepath.Join(f.Dir, escape(name))
+	path := filepath.Join(d.path, escape(name))
 	for {
 		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC))
 		locked, err := file.TryLockContext(ctx, retryDelay)
@@ -74,7 +75,7 @@ func (f Folder) Acquire(ctx context.Context, name, holder string) (release func(
 			return nil, &HeldError{Lock: name, Holder: readHolder(path), Err: ctxErr}
 		}
 		if err != nil {
-			return nil, fmt.Errorf("take lock %s: %w", name, statedir.Explain(f.Dir, path, err))
+			return nil, fmt.Errorf("take lock %s: %w", name, statedir.Explain(d.path, path, err))
 		}
 		if !current(file) {
 			_ = file.Unlock()

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/statedir"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// home is the file names/<device>.
+type home struct {
+	Version int          `json:"version"`
+	Facts   attach.Facts `json:"facts"`
+}
+
+// SaveHome keeps what dev is like at home, for the case that a record is lost while the device is away: the kernel brings
+// it back under the pod's name or as devN, and from then on nobody could tell. The first facts are kept until the node
+// boots, unless they are of another device that had the same address, or cannot be read. Facts of a device that is not at
+// home are not kept.
+func (s *Store) SaveHome(dev pci.Addr, f attach.Facts) error {
+	if f.Link == nil || f.Link.NS != attach.Host {
+		return nil
+	}
+	if kept, err := s.LoadHome(dev); err == nil && sameDevice(kept, f) {
+		return nil
+	}
+	root, err := s.write()
+	if err != nil {
+		return err
+	}
+	defer closeRoot(root)
+	if err := statedir.Make(root, namesDir); err != nil {
+		return err //nolint:wrapcheck // names the path
+	}
+	text, err := json.MarshalIndent(home{Version: Version, Facts: f}, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode home of %s: %w", dev, err)
+	}
+	return statedir.Write(root, nameOf(dev), append(text, '\n')) //nolint:wrapcheck // names the path
+}
+
+// LoadHome gives what SaveHome kept. The error wraps ErrNotFound or ErrUnreadable.
+func (s *Store) LoadHome(dev pci.Addr) (attach.Facts, error) {
+	root, err := s.read()
+	if err != nil {
+		return attach.Facts{}, err
+	}
+	defer closeRoot(root)
+	text, err := s.readFile(root, nameOf(dev))
+	if err != nil {
+		return attach.Facts{}, err
+	}
+	var h home
+	if err := json.Unmarshal(text, &h); err != nil {
+		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is not JSON of a home: " + err.Error()}
+	}
+	if h.Version != Version || h.Facts.Function.PCI != dev {
+		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is of another version or of another device"}
+	}
+	return h.Facts, nil
+}
+
+func nameOf(dev pci.Addr) string { return path.Join(namesDir, dev.String()) }
+
+// sameDevice compares what a device keeps for its life: the RDMA index and GUID. A function without an RDMA device has
+// nothing of that kind, and is taken for the same.
+func sameDevice(a, b attach.Facts) bool {
+	if a.RDMA == nil || b.RDMA == nil {
+		return a.RDMA == b.RDMA
+	}
+	return a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID
+}
