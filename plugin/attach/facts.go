@@ -76,6 +76,8 @@ type Link struct {
 	MTU      int      `json:"mtu"`   // bytes
 	Up       bool     `json:"up"`
 	AltNames []string `json:"altNames,omitempty"`
+	// Addrs are the addresses on it, ascending; nil where they were not looked at.
+	Addrs []netip.Prefix `json:"addrs,omitempty"`
 	// InUse says in words what the node itself does with the link: "it carries the default route", "it is a port of bridge
 	// br0". Empty: nothing.
 	InUse []string `json:"inUse,omitempty"`
@@ -94,6 +96,9 @@ type RDMA struct {
 	Users []string `json:"users,omitempty"`
 }
 
+// RoCEv2 is the type of a GID by which RDMA traffic is routed, as sysfs words it (gid_attrs/types).
+const RoCEv2 = "RoCE v2"
+
 // ZeroGUID is the node GUID of a VF whose driver was bound before it had an administrative MAC.
 const ZeroGUID = "0000:0000:0000:0000"
 
@@ -110,10 +115,10 @@ type Port struct {
 
 // GID is one entry of a port's GID table.
 type GID struct {
-	Index  int
-	Addr   netip.Addr // ::ffff:a.b.c.d for IPv4, as the kernel keeps it
-	Type   string     // "RoCE v2", "IB/RoCE v1"; empty when the kernel refused to say
-	Netdev string     // name of the netdev, as it is called in its own namespace; empty when refused
+	Index  int        `json:"index"`
+	Addr   netip.Addr `json:"addr"`             // ::ffff:a.b.c.d for IPv4, as the kernel keeps it
+	Type   string     `json:"type,omitempty"`   // "RoCE v2", "IB/RoCE v1"; empty when the kernel refused to say
+	Netdev string     `json:"netdev,omitempty"` // name of the netdev, as it is called in its own namespace; empty when refused
 }
 
 // Owner is the identity of an attachment: unique on a node, known on every verb.
@@ -124,6 +129,16 @@ type Owner struct {
 
 // String gives the form used in file names and messages.
 func (o Owner) String() string { return o.ContainerID + "/" + o.IfName }
+
+// NetNS is the identity of a network namespace. The path alone is none: runtimes use it again for another pod.
+type NetNS struct {
+	Path string `json:"path"`
+	Dev  uint64 `json:"dev"`
+	Ino  uint64 `json:"ino"`
+}
+
+// IsZero tells whether n is the zero value, which stands for "no namespace".
+func (n NetNS) IsZero() bool { return n == NetNS{} }
 
 // Query says what Observe is to look at.
 type Query struct {

@@ -14,12 +14,13 @@ import (
 type Step interface {
 	Reverse() Step  // nil when there is nothing to put back
 	String() string // one line; logs and golden files hold it
-	isStep()
+	isStep()        // keeps the list of steps in this package, so that every one has a reverse and a test
 }
 
 // MoveLink moves the netdev of a PCI function between namespaces, renames it and sets its MTU, in one RTM_NEWLINK. When the
-// namespaces are equal it is a rename. The kernel may fail it half done, with the netdev in the new namespace under its old
-// name, so applying it finds the netdev by its PCI parent wherever it is.
+// namespaces are equal it is a rename, when the places are it sets the MTU alone. The kernel may fail it half done, with the
+// netdev in the new namespace under its old name, so applying it finds the netdev by its PCI parent in either namespace, under
+// whatever name. A move takes a link down and its addresses off (style.md M4, M5).
 type MoveLink struct {
 	PCI      pci.Addr
 	From, To Place
@@ -53,11 +54,12 @@ type AddSoftRoCE struct {
 // DelSoftRoCE removes an rxe device wherever it is.
 type DelSoftRoCE struct{ Name string }
 
-// SetSysctl writes one key below /proc/sys in the namespace.
+// SetSysctl writes one key below /proc/sys in the namespace. Where the kernel has no IPv6 at all, accept_ra and autoconf are
+// off already.
 type SetSysctl struct {
 	NS       NS
 	Key      string // "net/ipv6/conf/net1/accept_ra"
-	From, To string
+	From, To string // From is empty when it is not known, as of an interface that is still to come; then nothing is put back
 }
 
 // SetMAC sets the effective MAC of a link.
@@ -78,7 +80,7 @@ type AddAddr struct {
 	Addr netip.Prefix
 }
 
-// DelAddr takes an address off a link.
+// DelAddr takes an address off a link; a link that is not there has none.
 type DelAddr struct {
 	Link Place
 	Addr netip.Prefix
@@ -91,7 +93,7 @@ type AddRoute struct {
 	Via  netip.Addr // zero: on the link
 }
 
-// DelRoute removes a route through a link.
+// DelRoute removes a route through a link; a link that is not there has none.
 type DelRoute struct {
 	Link Place
 	Dst  netip.Prefix

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"fmt"
+	"net/netip"
+)
+
+// String gives namespace and name, as "pod/net1".
+func (p Place) String() string { return string(p.NS) + "/" + p.Name }
+
+// String gives the step on one line.
+func (s MoveLink) String() string {
+	text := fmt.Sprintf("move link %s %s -> %s", s.PCI, s.From, s.To)
+	if s.MTU[1] != 0 {
+		text += fmt.Sprintf(", mtu %d -> %d", s.MTU[0], s.MTU[1])
+	}
+	return text
+}
+
+// String gives the step on one line.
+func (s MoveRDMA) String() string {
+	if s.Soft != "" {
+		return fmt.Sprintf("move soft rdma %s %s -> %s", s.Soft, s.From, s.To)
+	}
+	return fmt.Sprintf("move rdma %s (index %d) %s -> %s", s.Name, s.Index, s.From, s.To)
+}
+
+// String gives the step on one line.
+func (s RenameRDMA) String() string {
+	return fmt.Sprintf("rename rdma (index %d) in %s %s -> %s", s.Index, s.NS, s.From, s.To)
+}
+
+// String gives the step on one line.
+func (s AddSoftRoCE) String() string { return fmt.Sprintf("add soft rdma %s on %s", s.Name, s.Link) }
+
+// String gives the step on one line.
+func (s DelSoftRoCE) String() string { return "del soft rdma " + s.Name }
+
+// String gives the step on one line.
+func (s SetSysctl) String() string { return fmt.Sprintf("set sysctl in %s %s = %s", s.NS, s.Key, s.To) }
+
+// String gives the step on one line.
+func (s SetMAC) String() string { return fmt.Sprintf("set mac of %s %s -> %s", s.Link, s.From, s.To) }
+
+// String gives the step on one line.
+func (s SetUp) String() string {
+	if s.To {
+		return fmt.Sprintf("set %s up", s.Link)
+	}
+	return fmt.Sprintf("set %s down", s.Link)
+}
+
+// String gives the step on one line.
+func (s AddAddr) String() string { return fmt.Sprintf("add address %s to %s", s.Addr, s.Link) }
+
+// String gives the step on one line.
+func (s DelAddr) String() string { return fmt.Sprintf("del address %s from %s", s.Addr, s.Link) }
+
+// String gives the step on one line.
+func (s AddRoute) String() string { return "add route " + route(s.Link, s.Dst, s.Via) }
+
+// String gives the step on one line.
+func (s DelRoute) String() string { return "del route " + route(s.Link, s.Dst, s.Via) }
+
+func route(link Place, dst netip.Prefix, via netip.Addr) string {
+	if !via.IsValid() {
+		return fmt.Sprintf("%s on %s", dst, link)
+	}
+	return fmt.Sprintf("%s via %s on %s", dst, via, link)
+}
