@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command podfabric is the CNI plugin. It wires the parts together for one call of one verb and lets the CNI library speak
+// the protocol; it decides nothing.
+package main
+
+import (
+	"context"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	cni "github.com/containernetworking/cni/pkg/version"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/kernel"
+)
+
+// version is set by the linker.
+var version = "devel" //nolint:gochecknoglobals // the linker's way to pass it
+
+// A goroutine on the main thread that enters a pod's namespace would leave the process's own view of /proc in the pod, and
+// keep that namespace alive: the main thread must stay where it began (style.md M9).
+func init() { runtime.LockOSThread() } //nolint:gochecknoinits // no other place comes before goroutines
+
+func main() {
+	started := time.Now()
+	p := plugin.New(plugin.Config{
+		Node: func() (netconf.Node, error) { return plugin.ReadNode(netconf.NodePath) },
+		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
+			return kernel.New().Open(ctx, netns)
+		},
+		Version: version,
+	})
+	about := "podfabric " + version + ": CNI plugin that gives a pod an SR-IOV function and its RDMA device. " +
+		"It is called by a container runtime; podfabricctl is the tool for people."
+	if err := skel.PluginMainFuncsWithError(p.Funcs(started), cni.PluginSupports(netconf.Versions()...), about); err != nil {
+		if err.Print() != nil {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+)
+
+// Add attaches a device to a pod, all of it or nothing: whatever fails, the node is as it was before, or the record says what
+// is still owed. It is not idempotent, as the CNI specification wants: an attachment that is there already is an error.
+func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, error) {
+	node, err := p.Node()
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	conf, err := netconf.Parse(raw, node)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	s, err := p.Open(ctx, raw.NetNS)
+	if err != nil {
+		return nil, fmt.Errorf("open network namespace %s: %w", raw.NetNS, err)
+	}
+	defer func() { _ = s.Close() }()
+
+	a := &adding{Plugin: p, conf: conf, node: node, session: s}
+	if err := a.begin(ctx); err != nil {
+		return nil, err
+	}
+	result, err := a.build(ctx)
+	if err != nil {
+		return nil, a.undo(ctx, err)
+	}
+	return result, nil
+}
+
+// adding is one ADD on its way.
+type adding struct {
+	*Plugin
+	conf    netconf.Conf
+	node    netconf.Node
+	session Session
+
+	rec record.Record
+	log *slog.Logger
+}
+
+// begin checks everything that can be checked before a change, then writes down what is intended and claims the device.
+func (a *adding) begin(ctx context.Context) error {
+	req := a.conf.Request
+	a.rec = record.Record{
+		State: record.Intent, Owner: attach.Owner{ContainerID: req.ContainerID, IfName: req.IfName}, Pod: req.Pod,
+		Network: a.conf.Name, CNIVersion: a.conf.CNIVersion, NetNS: a.session.PodNS(), Device: a.conf.Device, Kind: a.conf.Kind,
+		IPAM: record.IPAM{Kind: a.conf.IPAM.Kind, Plugin: a.conf.IPAM.Plugin, Config: a.conf.IPAM.Delegate},
+		Args: req.Args, Path: req.Path, Created: a.Now(), Writer: a.Version,
+	}
+	if a.conf.RDMA.SoftRoCE {
+		a.rec.Soft = attach.SoftName(a.rec.Owner)
+	}
+	a.log = a.logger(a.rec).With("verb", "ADD")
+	for _, w := range a.conf.Warnings {
+		a.log.WarnContext(ctx, w)
+	}
+	unlock, err := a.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	facts, err := a.observe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
+		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	a.rec.Before = facts
+	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
+		return fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
+	}
+	if err := a.Records.Save(a.rec); err != nil {
+		return fmt.Errorf("record the attachment: %w", err)
+	}
+	if err := a.Records.Claim(a.rec.Device, a.rec.Owner); err != nil {
+		return errors.Join(fmt.Errorf("claim %s: %w", a.rec.Device, err), a.Records.Drop(a.rec.Owner, a.rec.Device))
+	}
+	return nil
+}
+
+func (a *adding) observe(ctx context.Context) (attach.Facts, error) {
+	facts, err := a.session.Observe(ctx, attach.Query{PCI: a.rec.Device, Soft: a.rec.Soft})
+	if err != nil {
+		return attach.Facts{}, fmt.Errorf("observe %s: %w", a.rec.Device, err)
+	}
+	return facts, nil
+}
+
+// build does what begin recorded. Every failure in it is followed by undo.
+func (a *adding) build(ctx context.Context) (*types100.Result, error) {
+	addrs, dns, err := a.addresses(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.change(ctx, addrs); err != nil {
+		return nil, err
+	}
+	facts, ports, err := a.ready(ctx, addrs)
+	if err != nil {
+		return nil, err
+	}
+	return a.publish(ctx, addrs, dns, facts, ports)
+}
+
+// change runs the plan under the locks.
+func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
+	unlock, err := a.relock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	facts, err := a.observe(ctx)
+	if err != nil {
+		return err
+	}
+	if err := attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
+		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	steps := attach.Plan(a.conf, facts, addrs, a.rec.Soft)
+	k := &stepper{
+		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
+		steady: a.node.Uverbs != netconf.UverbsAgent,
+	}
+	if err := attach.Run(ctx, k, steps); err != nil {
+		return err //nolint:wrapcheck // a *attach.StepError that names the step
+	}
+	a.rec.Addresses = addrs.Prefixes()
+	a.rec.Moved = attach.MovesRDMA(steps)
+	return nil
+}
+
+// relock takes the locks again after an unlocked stretch and makes sure that the attachment is still wanted: DEL may have come.
+func (a *adding) relock(ctx context.Context) (func(), error) {
+	unlock, err := a.locked(ctx, a.rec.Owner, a.rec.Device, "ADD")
+	if err != nil {
+		return nil, err
+	}
+	rec, err := a.Records.Load(a.rec.Owner)
+	if err == nil && rec.State == record.Intent {
+		return unlock, nil
+	}
+	unlock()
+	if err != nil && !errors.Is(err, record.ErrNotFound) {
+		return nil, fmt.Errorf("read the record again: %w", err)
+	}
+	return nil, &netconf.Problem{
+		Code:   netconf.CodeTryLater,
+		Remedy: "nothing is to be done: the runtime deleted this attachment while it was being made",
+		Field:  "attachment " + a.rec.Owner.String(),
+	}
+}
+
+// publish writes the hint and the finished record, and makes the result.
+func (a *adding) publish(
+	ctx context.Context, addrs attach.Addresses, dns types.DNS, facts attach.Facts, ports []attach.Port,
+) (*types100.Result, error) {
+	unlock, err := a.relock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := a.writeHint(ctx, addrs.Prefixes(), facts, ports); err != nil {
+		return nil, err
+	}
+	result := resultOf(a.conf, addrs, dns, facts, a.session.PodNS())
+	text, err := json.Marshal(result)
+	if err != nil {
+		return nil, fmt.Errorf("encode the result: %w", err)
+	}
+	a.rec.State, a.rec.Result = record.Done, text
+	a.rec.GIDs = ownGIDs(addrs, ports)
+	if err := a.Records.Save(a.rec); err != nil {
+		return nil, fmt.Errorf("record the finished attachment: %w", err)
+	}
+	return result, nil
+}
+
+// undo brings everything home after err. It has time of its own, since the caller's deadline may be why ADD failed.
+func (a *adding) undo(ctx context.Context, err error) error {
+	a.log.InfoContext(ctx, "undoing", "cause", err.Error())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	defer cancel()
+	out, undoErr := a.release(ctx, a.rec, a.conf.Request.NetNS, "undo of ADD")
+	if undoErr != nil {
+		return errors.Join(err, fmt.Errorf("undo: %w; podfabricctl repair finishes it", undoErr))
+	}
+	if len(out.away) > 0 {
+		return errors.Join(err, fmt.Errorf("%v is still on its way home; podfabricctl repair finishes it", out.away))
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+)
+
+// Check holds an attachment against its record. What took the pod's connection away is an error; what may come back by itself,
+// a port that is down or a GID that moved to another index, is a warning in the log, because runtimes restart pods over
+// errors.
+func (p *Plugin) Check(ctx context.Context, raw netconf.Raw) error {
+	t, err := netconf.ParseTeardown(raw)
+	if err != nil {
+		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	owner := attach.Owner{ContainerID: t.Request.ContainerID, IfName: t.Request.IfName}
+	rec, err := p.Records.Load(owner)
+	if errors.Is(err, record.ErrNotFound) {
+		return &netconf.Problem{
+			Code: netconf.CodeInvalid, Remedy: "delete the pod and let it be made again: nothing is recorded of this attachment",
+			Field: "attachment " + owner.String(),
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("read the record of %s: %w", owner, err)
+	}
+	lost, warnings, err := p.Inspect(ctx, rec)
+	if err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		p.logger(rec).WarnContext(ctx, w)
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return &netconf.Problem{
+		Code: netconf.CodeDevice, Remedy: "delete the pod and let it be made again: its attachment is not what it was",
+		Field: "attachment " + owner.String(), Found: strings.Join(lost, ", "),
+	}
+}
+
+// Inspect compares a record with what is there now: what is lost, and what is worth a warning.
+func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // tells the lists apart
+	s, err := p.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) {
+		return []string{"the pod's network namespace is gone"}, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
+	}
+	defer func() { _ = s.Close() }()
+	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
+		return []string{"the pod's network namespace is another one now"}, nil, nil
+	}
+	now, err := s.Observe(ctx, attach.Query{PCI: rec.Device, Soft: rec.Soft})
+	if err != nil {
+		return nil, nil, fmt.Errorf("observe %s: %w", rec.Device, err)
+	}
+	var ports []attach.Port
+	if name := rdmaName(rec, now); name != "" {
+		// A device that went away between the two looks is what Diff reports, so no error of its own.
+		ports, _ = s.Ports(ctx, attach.Pod, name)
+	}
+	lost, warnings = attach.Diff(want(rec), now, ports)
+	return lost, warnings, nil
+}
+
+// rdmaName is the device whose ports belong to the attachment; empty when it has none.
+func rdmaName(rec record.Record, now attach.Facts) string {
+	switch {
+	case rec.Soft != "" && now.Soft != nil:
+		return now.Soft.Name
+	case rec.Soft == "" && now.RDMA != nil && (rec.Moved || len(rec.GIDs) > 0):
+		return now.RDMA.Name
+	}
+	return ""
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/podfabric/podfabric/ipam/lease"
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans"
+)
+
+// remedies give a code and a first sentence to errors that carry none of their own. The first that fits is taken.
+func remedies() []struct {
+	is     error
+	code   uint
+	remedy string
+} {
+	return []struct {
+		is     error
+		code   uint
+		remedy string
+	}{
+		{attach.ErrOwnNetNS, netconf.CodeNetNS, "give CNI_NETNS the path of the pod's network namespace, not of the plugin's own"},
+		{attach.ErrNoNetNS, netconf.CodeNetNS, "give CNI_NETNS the path of a living network namespace"},
+		{record.ErrUnwritable, netconf.CodeIO, "make the state folder writable for root, and see that its file system is not full"},
+		{lease.ErrUnwritable, netconf.CodeIO, "make the state folder writable for root, and see that its file system is not full"},
+		{record.ErrClaimed, netconf.CodeTryLater, "delete the pod that has the device, or ask for another device"},
+		{rdmans.ErrShared, netconf.CodeMode, "run podfabricctl mode set exclusive on the node, or set rdma.mode to share"},
+		{rdmans.ErrUnsupported, netconf.CodeDevice, "use a device whose driver can do it, or set rdma.mode to off"},
+		{rdmans.ErrNoRDMA, netconf.CodeNoRDMA, "load ib_core and the device's RDMA driver, or set rdma.mode to off"},
+		{context.DeadlineExceeded, netconf.CodeTryLater, "let the runtime try again; raise deadline in " + netconf.NodePath + " if this recurs"},
+	}
+}
+
+// Answer turns any error into what a CNI caller reads: a code of the specification or of docs/errors.md, the remedy first.
+func Answer(err error) *types.Error {
+	if err == nil {
+		return nil
+	}
+	if problem := (*netconf.Problem)(nil); errors.As(err, &problem) {
+		// What was joined to the problem, such as an undo that failed, must not be lost.
+		details := problem.Details()
+		if rest := err.Error(); rest != problem.Error() {
+			details = rest
+		}
+		return answer(problem.Code, problem.Remedy, details)
+	}
+	if failed := (*delegate.Error)(nil); errors.As(err, &failed) {
+		code := failed.Code
+		if code == 0 {
+			code = netconf.CodeDelegate
+		}
+		return answer(code, "look at the address management plugin "+failed.Plugin, err.Error())
+	}
+	for _, r := range remedies() {
+		if errors.Is(err, r.is) {
+			return answer(r.code, r.remedy, err.Error())
+		}
+	}
+	return answer(netconf.CodeInternal, "look at the details and at the plugin's log; podfabricctl show and repair tell what is left", err.Error())
+}
+
+func answer(code uint, msg, details string) *types.Error {
+	return types.NewError(code, harmless(msg), harmless(details))
+}
+
+// enoent is the text by which Multus takes a failed DEL as done (cni-anchors.md §1.6).
+const enoent = "no such file or directory"
+
+// harmless keeps that text from passing. Every place that makes a system call translates it already; this is the last gate.
+func harmless(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, enoent, "it does not exist"), "\n", "; ")
+}

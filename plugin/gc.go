@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+)
+
+// GC deletes the attachments of this network that the runtime does not list. Without a list it does nothing, and a living
+// namespace that holds its device is never touched: a conflist and a network of Multus may share a name, and only one of
+// them is in the list.
+func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
+	t, err := netconf.ParseTeardown(raw)
+	if err != nil {
+		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+	}
+	if t.Attachments == nil {
+		return nil
+	}
+	records, errs := p.Records.List()
+	for _, rec := range records {
+		if rec.Network != t.Name || slices.Contains(t.Attachments, netconf.Attachment(rec.Owner)) {
+			continue
+		}
+		holds, err := p.holds(ctx, rec)
+		if err == nil && !holds {
+			_, err = p.release(ctx, rec, rec.NetNS.Path, "GC")
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("clear the attachment %s: %w", rec.Owner, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// holds tells whether the namespace of rec lives and has its device inside.
+func (p *Plugin) holds(ctx context.Context, rec record.Record) (bool, error) {
+	s, err := p.reopen(ctx, rec, "")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Close() }()
+	now, err := s.Observe(ctx, attach.Query{PCI: rec.Device, Soft: rec.Soft})
+	if err != nil {
+		return false, fmt.Errorf("observe %s: %w", rec.Device, err)
+	}
+	return now.Link != nil && now.Link.NS == attach.Pod || now.RDMA != nil && now.RDMA.NS == attach.Pod, nil
+}
+
+// Status fails only when every ADD on this node must: a runtime that reads failure here marks the whole node as not ready.
+func (p *Plugin) Status(ctx context.Context, _ netconf.Raw) error {
+	if _, err := p.Node(); err != nil {
+		return unavailable(err)
+	}
+	if err := p.Records.Probe(); err != nil {
+		return unavailable(err)
+	}
+	s, err := p.Open(ctx, "")
+	if err != nil {
+		return unavailable(err)
+	}
+	return s.Close() //nolint:wrapcheck // closing a descriptor that was only looked at
+}
+
+func unavailable(err error) error {
+	a := Answer(err)
+	return &netconf.Problem{Code: netconf.CodeUnavailable, Remedy: a.Msg, Found: a.Details}
+}
+
+// want is what a record promises.
+func want(rec record.Record) attach.Want {
+	return attach.Want{IfName: rec.Owner.IfName, Before: rec.Before, Addrs: rec.Addresses, Moved: rec.Moved, Soft: rec.Soft, GIDs: rec.GIDs}
+}

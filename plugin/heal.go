@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+)
+
+// healTries bounds how often an ADD clears a claim and finds another in its place.
+const healTries = 3
+
+// acquire takes the locks of this ADD with the device free, healing what a lost DEL, a kill or a dead namespace left on it.
+// Healing takes the locks of the old attachment, so it is done with none held: attachment before device, always.
+func (a *adding) acquire(ctx context.Context) (func(), error) {
+	for range healTries {
+		unlock, err := a.locked(ctx, a.rec.Owner, a.rec.Device, "ADD")
+		if err != nil {
+			return nil, err
+		}
+		stale, err := a.stale(ctx)
+		if err == nil && stale == nil {
+			return unlock, nil
+		}
+		unlock()
+		if err != nil {
+			return nil, err
+		}
+		if err := a.heal(ctx, *stale); err != nil {
+			return nil, err
+		}
+	}
+	return nil, &netconf.Problem{
+		Code: netconf.CodeTryLater, Remedy: "let the other pods that ask for this device end first; the runtime tries again by itself",
+		Field: "deviceID", Found: a.rec.Device.String() + ", claimed again and again",
+	}
+}
+
+// stale gives the record that stands in the way and can be cleared, nil when nothing does, and an error when what stands
+// there must not be touched.
+func (a *adding) stale(ctx context.Context) (*record.Record, error) {
+	own, err := a.Records.Load(a.rec.Owner)
+	switch {
+	case err == nil && own.State == record.Done:
+		return nil, &netconf.Problem{
+			Code: netconf.CodeInvalid, Remedy: "DEL the attachment before adding it again",
+			Field: "attachment " + a.rec.Owner.String(), Found: "made at " + own.Created.String(),
+		}
+	case err == nil:
+		return &own, nil // an ADD or DEL of this very attachment was cut short
+	case errors.Is(err, record.ErrUnreadable):
+		a.log.WarnContext(ctx, "an unreadable record of this attachment is replaced", "error", err.Error())
+	case !errors.Is(err, record.ErrNotFound):
+		return nil, fmt.Errorf("read the record of %s: %w", a.rec.Owner, err)
+	}
+	holder, err := a.Records.Claimant(a.rec.Device)
+	if errors.Is(err, record.ErrNotFound) || err == nil && holder == a.rec.Owner {
+		return nil, nil //nolint:nilnil // nothing stands in the way
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look up the claim on %s: %w", a.rec.Device, err)
+	}
+	rec, err := a.Records.Load(holder)
+	if err != nil {
+		return a.staleUnreadable(ctx, holder, err)
+	}
+	return &rec, a.alive(ctx, rec)
+}
+
+// staleUnreadable makes a record for a claim whose own cannot be read: names kept apart tell where the device belongs.
+func (a *adding) staleUnreadable(ctx context.Context, holder attach.Owner, cause error) (*record.Record, error) {
+	if !errors.Is(cause, record.ErrUnreadable) {
+		return nil, fmt.Errorf("read the record of %s: %w", holder, cause)
+	}
+	a.log.WarnContext(ctx, "the record of the device's last owner cannot be read", "error", cause.Error())
+	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
+	home, err := a.Records.LoadHome(a.rec.Device)
+	if err != nil {
+		return nil, fmt.Errorf("read the home names of %s: %w", a.rec.Device, errors.Join(cause, err))
+	}
+	rec.Before = home
+	return &rec, nil
+}
+
+// alive fails when the namespace of rec still lives: its device is in use, or an ADD of it is under way.
+func (a *adding) alive(ctx context.Context, rec record.Record) error {
+	if rec.State == record.Deleting || rec.State == record.Returning {
+		return nil // its DEL came; only the way home was cut short
+	}
+	s, err := a.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
+	}
+	defer func() { _ = s.Close() }()
+	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
+		return nil // the path was given to another pod since
+	}
+	return &netconf.Problem{
+		Code:   netconf.CodeTryLater,
+		Remedy: "delete the pod that has the device, or ask for another device",
+		Field:  "deviceID",
+		Found: fmt.Sprintf("%s, owned by pod %s (container %s, interface %s, network %s)",
+			rec.Device, rec.Pod, rec.Owner.ContainerID, rec.Owner.IfName, rec.Network),
+	}
+}
+
+// heal clears a stale attachment by its own record's facts, never by what is seen now: names change on every way home.
+func (a *adding) heal(ctx context.Context, rec record.Record) error {
+	a.log.InfoContext(ctx, "healing a stale attachment", "of", rec.Owner.String(), "state", string(rec.State))
+	out, err := a.release(ctx, rec, rec.NetNS.Path, "healing by ADD")
+	if len(out.away) > 0 {
+		return &netconf.Problem{
+			Code:   netconf.CodeTryLater,
+			Remedy: "wait until the device has come home from the namespace of its last owner; the runtime tries again by itself",
+			Field:  "deviceID",
+			Found:  fmt.Sprintf("%s, last owned by pod %s (container %s): away is %v", rec.Device, rec.Pod, rec.Owner.ContainerID, out.away),
+			Err:    err,
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	if holder, claimErr := a.Records.Claimant(rec.Device); errors.Is(claimErr, record.ErrNotFound) || holder != rec.Owner {
+		a.log.WarnContext(ctx, "the device is free, something else of its last owner is not", "of", rec.Owner.String(), "error", err.Error())
+		return nil
+	}
+	return fmt.Errorf("clear the attachment %s of pod %s: %w", rec.Owner, rec.Pod, err)
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/lock"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// The locks are taken in this order and no other: attachment, device, (pool and pod hint inside their stores), RDMA move.
+// None is held while a delegate runs or while something is waited for.
+const moveLock = "rdma-move"
+
+// locked takes the locks of an attachment and of its device.
+func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev pci.Addr, verb string) (func(), error) {
+	holder := verb + " " + owner.String()
+	first, err := p.lock(ctx, "attachment "+owner.String(), holder)
+	if err != nil {
+		return nil, err
+	}
+	if dev.IsZero() {
+		return first, nil
+	}
+	second, err := p.lock(ctx, "device "+dev.String(), holder)
+	if err != nil {
+		first()
+		return nil, err
+	}
+	return func() {
+		second()
+		first()
+	}, nil
+}
+
+func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) {
+	release, err := p.Locks.Acquire(ctx, name, holder)
+	if errors.Is(err, lock.ErrHeld) {
+		return nil, &netconf.Problem{
+			Code:   netconf.CodeTryLater,
+			Remedy: "wait for the other call on this device to end, or end it; the runtime will try again by itself",
+			Field:  "lock " + name, Err: err,
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock %s: %w", name, err)
+	}
+	return release, nil
+}
+
+// stepper applies steps with a line in the log for each, and serialises RDMA moves over the whole node: two at once may
+// swap their uverbs numbers (cni-anchors.md §4.3), and a number that was predicted must still hold when the move is made.
+type stepper struct {
+	Session
+	plugin *Plugin
+	log    *slog.Logger
+	holder string
+	device pci.Addr
+	// steady refuses a move into the pod that would change the uverbs number.
+	steady bool
+}
+
+func (s *stepper) Apply(ctx context.Context, step attach.Step) error {
+	begin := s.plugin.Now()
+	err := s.apply(ctx, step)
+	took := s.plugin.Now().Sub(begin).Round(time.Microsecond)
+	if err != nil {
+		s.log.DebugContext(ctx, "step refused", "step", step.String(), "took", took, "error", err.Error())
+		return err
+	}
+	s.log.DebugContext(ctx, "step", "step", step.String(), "took", took)
+	return nil
+}
+
+func (s *stepper) apply(ctx context.Context, step attach.Step) error {
+	move, ok := step.(attach.MoveRDMA)
+	if !ok {
+		return s.Session.Apply(ctx, step) //nolint:wrapcheck // attach.Run names the step
+	}
+	release, err := s.plugin.lock(ctx, moveLock, s.holder)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if s.steady && move.Soft == "" && move.To == attach.Pod {
+		now, err := s.Observe(ctx, attach.Query{PCI: s.device})
+		if err != nil {
+			return fmt.Errorf("look at uverbs numbers: %w", err)
+		}
+		if err := attach.Steady(now); err != nil {
+			return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		}
+	}
+	return s.Session.Apply(ctx, step) //nolint:wrapcheck // attach.Run names the step
+}

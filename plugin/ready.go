@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/hint"
+)
+
+// ready waits, without a lock, until RDMA works as far as rdma.require asks: the kernel writes GIDs from a work queue, after the
+// address was acknowledged, and a port becomes active when its link does.
+func (a *adding) ready(ctx context.Context, addrs attach.Addresses) (attach.Facts, []attach.Port, error) {
+	wait, cancel := context.WithTimeout(ctx, a.conf.RDMA.Wait)
+	defer cancel()
+	for {
+		facts, err := a.observe(ctx)
+		if err != nil {
+			return facts, nil, err
+		}
+		ports, err := a.ports(ctx, facts)
+		if err != nil {
+			return facts, nil, err
+		}
+		missing, ok := attach.Ready(a.conf, a.rec.Before, addrs.Prefixes(), ports)
+		if ok {
+			return facts, ports, nil
+		}
+		if pause(wait) != nil {
+			return facts, ports, &netconf.Problem{
+				Code:   netconf.CodeNotReady,
+				Remedy: "look at the cable and the switch port of this rail, raise rdma.wait, or set rdma.require to gid or no",
+				Field:  "rdma.require", Found: missing,
+				Right: fmt.Sprintf("a GID of each address and an active port within %s (rdma.wait)", a.conf.RDMA.Wait),
+			}
+		}
+	}
+}
+
+// ports reads the ports of the attachment's RDMA device as the pod sees them; none when RDMA is not looked at.
+func (a *adding) ports(ctx context.Context, facts attach.Facts) ([]attach.Port, error) {
+	dev := facts.RDMA
+	if a.conf.RDMA.SoftRoCE {
+		dev = facts.Soft
+	}
+	if dev == nil || a.conf.RDMA.Mode == netconf.RDMAOff {
+		return nil, nil
+	}
+	ports, err := a.session.Ports(ctx, attach.Pod, dev.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read the ports of RDMA device %s: %w", dev.Name, err)
+	}
+	return ports, nil
+}
+
+// ownGIDs are the entries that carry the attachment's addresses, by which CHECK tells drift from loss.
+func ownGIDs(addrs attach.Addresses, ports []attach.Port) []attach.WantGID {
+	var out []attach.WantGID
+	for _, port := range ports {
+		for _, g := range port.GIDs {
+			if g.Type == attach.RoCEv2 && addrs.Has(g.Addr) {
+				out = append(out, attach.WantGID{Port: port.Number, Index: g.Index, Addr: g.Addr})
+			}
+		}
+	}
+	return out
+}
+
+// writeHint puts this attachment's part into the pod's hint.
+func (a *adding) writeHint(ctx context.Context, addrs []netip.Prefix, facts attach.Facts, ports []attach.Port) error {
+	f := hint.NewFragment(hint.Seen{Conf: a.conf, Facts: facts, Ports: ports, Addrs: addrs})
+	warnings, err := a.Hints.Put(ctx, hintKey(a.rec), f)
+	for _, w := range warnings {
+		a.log.WarnContext(ctx, w)
+	}
+	if err != nil {
+		return fmt.Errorf("write the hint: %w", err)
+	}
+	return nil
+}

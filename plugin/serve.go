@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"time"
+
+	"github.com/containernetworking/cni/pkg/skel"
+	"github.com/containernetworking/cni/pkg/types"
+
+	"github.com/podfabric/podfabric/netconf"
+)
+
+// Funcs are the verbs as skel calls them. This is the only place that sets a deadline and that prints a result; started is
+// when the process began, which the deadline counts from, since a CNI plugin is told none.
+func (p *Plugin) Funcs(started time.Time) skel.CNIFuncs {
+	verb := func(name string, do func(context.Context, netconf.Raw) error) func(*skel.CmdArgs) error {
+		return func(args *skel.CmdArgs) error {
+			ctx, cancel := context.WithDeadline(context.Background(), started.Add(p.deadline()))
+			defer cancel()
+			raw := netconf.Raw{
+				Stdin: args.StdinData, ContainerID: args.ContainerID, NetNS: args.Netns, IfName: args.IfName, Args: args.Args, Path: args.Path,
+			}
+			err := do(ctx, raw)
+			p.report(ctx, name, raw, started, err)
+			if err != nil {
+				return Answer(err)
+			}
+			return nil
+		}
+	}
+	return skel.CNIFuncs{
+		Add: verb("ADD", func(ctx context.Context, raw netconf.Raw) error {
+			result, err := p.Add(ctx, raw)
+			if err != nil {
+				return err
+			}
+			return types.PrintResult(result, version(raw)) //nolint:wrapcheck // the end of the line
+		}),
+		Del:    verb("DEL", p.Del),
+		Check:  verb("CHECK", p.Check),
+		GC:     verb("GC", p.GC),
+		Status: verb("STATUS", p.Status),
+	}
+}
+
+// version is that of the caller's configuration, in which it wants the result.
+func version(raw netconf.Raw) string {
+	t, err := netconf.ParseTeardown(raw)
+	if err != nil {
+		return "" // ADD succeeded with this text, so this cannot be
+	}
+	return t.CNIVersion
+}
+
+// deadline of a verb; a node file that cannot be read is reported by the verb itself.
+func (p *Plugin) deadline() time.Duration {
+	node, err := p.Node()
+	if err != nil || node.Deadline <= 0 {
+		return netconf.DefaultDeadline
+	}
+	return node.Deadline
+}
+
+// report is the one line of a verb at level info.
+func (p *Plugin) report(ctx context.Context, verb string, raw netconf.Raw, started time.Time, err error) {
+	log := p.Log.With("verb", verb, "containerID", raw.ContainerID, "ifname", raw.IfName, "took", p.Now().Sub(started).Round(time.Millisecond))
+	if err != nil {
+		log.ErrorContext(ctx, "failed", "error", err.Error())
+		return
+	}
+	log.InfoContext(ctx, "done")
+}
