@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/Mellanox/rdmamap"
+	"github.com/k8snetworkplumbingwg/sriovnet"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/sysfs"
+)
+
+// function puts together what the host's sysfs says of a function.
+func (s *Session) function(a pci.Addr, now seen) (attach.Function, error) {
+	fn := now.function
+	if !now.exists {
+		return attach.Function{PCI: a, Number: -1, NUMA: -1}, nil
+	}
+	out := attach.Function{PCI: a, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA}
+	if !fn.VF() {
+		return out, nil
+	}
+	if err := s.askSriovnet(fn); err != nil {
+		return attach.Function{}, err
+	}
+	pf, found, err := s.choose(s.host, fn.PF, now.links[s.host])
+	if err != nil {
+		return attach.Function{}, err
+	}
+	if found {
+		out.PFLink, out.PFMTU = pf.Name, pf.MTU
+	}
+	return out, nil
+}
+
+// askSriovnet asks the library that knows SR-IOV for PF, number and driver of a VF. It reads only the live sysfs and its
+// errors have no types, so it confirms what was read; a difference means that the function is changing. The three calls
+// write no log lines, unlike others of the library.
+func (s *Session) askSriovnet(fn sysfs.Function) error {
+	if s.kernel.Sysfs != liveSysfs {
+		return nil
+	}
+	vf := fn.PCI.String()
+	pf, pfErr := sriovnet.GetPfPciFromVfPci(vf)
+	number, numberErr := sriovnet.GetVfIndexByPciAddress(vf)
+	if pfErr != nil || numberErr != nil || pf != fn.PF.String() || number != fn.Number {
+		return fmt.Errorf("PF and number of VF %s (%s and %d, or %q and %d): %w", vf, fn.PF, fn.Number, pf, number, errMoved)
+	}
+	if sriovnet.IsVfPciVfioBound(vf) != (fn.Driver == "vfio-pci") {
+		return fmt.Errorf("driver of VF %s: %w", vf, errMoved)
+	}
+	return nil
+}
+
+// rdmaNames lists the RDMA devices that a function has at home: by rdmamap on the live sysfs, which gives an empty list where
+// it cannot read, and so is held against what was read here.
+func (s *Session) rdmaNames(fn sysfs.Function) ([]string, error) {
+	if s.kernel.Sysfs != liveSysfs {
+		return fn.RDMA, nil
+	}
+	found := rdmamap.GetRdmaDevicesForPcidev(fn.PCI.String())
+	slices.Sort(found)
+	if !slices.Equal(found, fn.RDMA) {
+		return nil, fmt.Errorf("RDMA devices of %s (%q, or %q): %w", fn.PCI, fn.RDMA, found, errMoved)
+	}
+	return found, nil
+}
+
+// rdma says where the function's RDMA device is: at home by the host's sysfs, in the pod by the pod's, and elsewhere if
+// its verbs device, which every namespace sees, is there all the same.
+func (s *Session) rdma(a pci.Addr, now seen) (*attach.RDMA, error) {
+	fn := now.function
+	home, err := s.rdmaNames(fn)
+	if err != nil {
+		return nil, err
+	}
+	if len(home) > 0 {
+		return s.device(s.host, s.sys, home[0], fn.Uverbs, now)
+	}
+	if s.pod != nil && now.exclusive && len(now.rdma[s.pod]) > 0 {
+		view, err := s.view(s.pod)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.inPod(view, a, now)
+		if err = errors.Join(err, view.Close()); err != nil || d != nil {
+			return d, err
+		}
+	}
+	if len(fn.Uverbs) == 0 {
+		return nil, nil
+	}
+	u := fn.Uverbs[0]
+	return &attach.RDMA{Name: u.Device, NS: attach.Elsewhere, Uverbs: u.Number}, nil
+}
+
+func (s *Session) inPod(view *sysfs.FS, a pci.Addr, now seen) (*attach.RDMA, error) {
+	fn, err := view.Function(a)
+	if err != nil || len(fn.RDMA) == 0 {
+		return nil, err
+	}
+	return s.device(s.pod, view, fn.RDMA[0], fn.Uverbs, now)
+}
+
+// device puts together what is known of an RDMA device that a namespace has.
+func (s *Session) device(p *place, view *sysfs.FS, name string, uverbs []sysfs.Uverbs, now seen) (*attach.RDMA, error) {
+	i := slices.IndexFunc(now.rdma[p], func(d rdmans.Device) bool { return d.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("RDMA device %s: %w", name, errMoved)
+	}
+	d := now.rdma[p][i]
+	layer, err := view.LinkLayer(name)
+	if err != nil {
+		return nil, err
+	}
+	users, err := p.rdma.Users(d.Index, s.kernel.Proc)
+	if err != nil {
+		return nil, err
+	}
+	out := &attach.RDMA{
+		Index: d.Index, Name: name, NS: s.nameOf(p), NodeGUID: d.NodeGUID, Ports: d.Ports, LinkLayer: layer, Uverbs: number(uverbs, name),
+	}
+	for _, u := range users {
+		out.Users = append(out.Users, u.String())
+	}
+	return out, nil
+}
+
+// number finds the verbs device of an RDMA device; -1: it has none.
+func number(uverbs []sysfs.Uverbs, name string) int {
+	for _, u := range uverbs {
+		if u.Device == name {
+			return u.Number
+		}
+	}
+	return -1
+}
+
+// soft says where a soft RoCE device is. It has no function; its name is all that identifies it.
+func (s *Session) soft(name string, now seen) (*attach.RDMA, error) {
+	for _, p := range s.places() {
+		if !slices.ContainsFunc(now.rdma[p], func(d rdmans.Device) bool { return d.Name == name }) {
+			continue
+		}
+		view, err := s.view(p)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.device(p, view, name, now.uverbs, now)
+		return d, errors.Join(err, view.Close())
+	}
+	if n := number(now.uverbs, name); n >= 0 {
+		return &attach.RDMA{Name: name, NS: attach.Elsewhere, Uverbs: n}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/link"
+	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/sysfs"
+)
+
+// errMoved: two reads that belong together do not agree, because a device moved between them.
+var errMoved = errors.New("devices changed while they were looked at")
+
+// looks bounds how often Observe begins again when a device moved under its eyes.
+const looks = 5
+
+// Observe collects the facts about a function, the node around it and the pod. Facts are of one moment as far as the
+// kernel allows: when a device vanishes or moves between two reads, it looks again.
+//
+// An RDMA device that is neither at home nor in the pod has NS Elsewhere, its name, uverbs number, and nothing else.
+func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
+	var err error
+	for range looks {
+		if err := ctx.Err(); err != nil {
+			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, err)
+		}
+		var f attach.Facts
+		f, err = s.look(q)
+		switch {
+		case err == nil:
+			return f, nil
+		case errors.Is(err, errMoved), errors.Is(err, sysfs.ErrNotExist), errors.Is(err, link.ErrNotFound),
+			errors.Is(err, rdmans.ErrNotFound):
+		default:
+			return attach.Facts{}, err
+		}
+	}
+	return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, err)
+}
+
+// seen is what one look reads of both namespaces before it is put together.
+type seen struct {
+	function  sysfs.Function
+	exists    bool
+	links     map[*place][]link.Link
+	rdma      map[*place][]rdmans.Device
+	uverbs    []sysfs.Uverbs
+	mode      attach.Mode
+	exclusive bool
+}
+
+func (s *Session) look(q attach.Query) (attach.Facts, error) {
+	now, err := s.read(q.PCI)
+	if err != nil {
+		return attach.Facts{}, err
+	}
+	f := attach.Facts{Mode: now.mode, HostLinks: names(now.links[s.host])}
+	if s.pod != nil {
+		f.PodLinks = names(now.links[s.pod])
+	}
+	for _, d := range now.rdma[s.host] {
+		f.HostRDMA = append(f.HostRDMA, d.Name)
+	}
+	slices.Sort(f.HostRDMA)
+	for _, u := range now.uverbs {
+		f.Uverbs = append(f.Uverbs, u.Number)
+	}
+	if f.Function, err = s.function(q.PCI, now); err != nil {
+		return attach.Facts{}, err
+	}
+	if now.exists {
+		if f.Link, err = s.link(q.PCI, now); err != nil {
+			return attach.Facts{}, err
+		}
+		if f.RDMA, err = s.rdma(q.PCI, now); err != nil {
+			return attach.Facts{}, err
+		}
+	}
+	if q.Soft != "" {
+		if f.Soft, err = s.soft(q.Soft, now); err != nil {
+			return attach.Facts{}, err
+		}
+	}
+	return f, nil
+}
+
+// read asks for everything that one look needs of both namespaces.
+func (s *Session) read(a pci.Addr) (seen, error) {
+	now := seen{links: map[*place][]link.Link{}, rdma: map[*place][]rdmans.Device{}}
+	var err error
+	if !a.IsZero() {
+		now.function, err = s.sys.Function(a)
+		if now.exists = err == nil; err != nil && !errors.Is(err, sysfs.ErrNotExist) {
+			return seen{}, err
+		}
+	}
+	if now.uverbs, err = s.sys.Uverbs(); err != nil {
+		return seen{}, err
+	}
+	mode, err := s.host.rdma.Mode()
+	if err != nil && !errors.Is(err, rdmans.ErrNoRDMA) {
+		return seen{}, err
+	}
+	now.mode, now.exclusive = attach.Mode(mode), mode == rdmans.Exclusive
+	for _, p := range s.places() {
+		if now.links[p], err = p.links.List(); err != nil {
+			return seen{}, err
+		}
+		// In shared mode each namespace lists every device of the node, and all of them are the host's.
+		if p == s.host && now.mode != attach.NoRDMA || now.exclusive {
+			if now.rdma[p], err = p.rdma.Devices(); err != nil {
+				return seen{}, err
+			}
+		}
+	}
+	return now, nil
+}
+
+// names are the names taken in a namespace, alternative ones included since they share one table.
+func names(links []link.Link) []string {
+	all := []string{}
+	for _, l := range links {
+		all = append(all, l.Name)
+		all = append(all, l.AltNames...)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// linkOf finds the netdev of a function in one namespace.
+func (s *Session) linkOf(p *place, a pci.Addr) (link.Link, bool, error) {
+	links, err := p.links.List()
+	if err != nil {
+		return link.Link{}, false, err
+	}
+	return s.choose(p, a, links)
+}
+
+// choose picks the netdev of a function among those of a namespace. A kernel that tells no parents has the same in the
+// namespace's own sysfs.
+func (s *Session) choose(p *place, a pci.Addr, links []link.Link) (link.Link, bool, error) {
+	own := link.Of(links, a, nil)
+	if len(own) == 1 {
+		return own[0], true, nil
+	}
+	if len(own) == 0 && slices.ContainsFunc(links, func(l link.Link) bool { return !l.Parent.IsZero() }) {
+		return link.Link{}, false, nil
+	}
+	view, err := s.view(p)
+	if err != nil {
+		return link.Link{}, false, err
+	}
+	name, err := uplink(view, a)
+	if err = errors.Join(err, view.Close()); err != nil {
+		return link.Link{}, false, err
+	}
+	i := slices.IndexFunc(links, func(l link.Link) bool { return l.Name == name })
+	if name == "" {
+		return link.Link{}, false, nil
+	}
+	if i < 0 {
+		return link.Link{}, false, errMoved
+	}
+	return links[i], true, nil
+}
+
+// uplink names the netdev of a function that is no representor; empty when it has none in this view.
+func uplink(view *sysfs.FS, a pci.Addr) (string, error) {
+	fn, err := view.Function(a)
+	if errors.Is(err, sysfs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return view.Uplink(fn.Net)
+}
+
+// link says where the function's netdev is. Only at home can it be in the node's own use.
+func (s *Session) link(a pci.Addr, now seen) (*attach.Link, error) {
+	for _, p := range s.places() {
+		l, found, err := s.choose(p, a, now.links[p])
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			continue
+		}
+		out := &attach.Link{
+			Place: attach.Place{NS: s.nameOf(p), Name: l.Name}, Index: l.Index, Type: l.Type, MAC: l.MAC, MTU: l.MTU, Up: l.Up,
+			AltNames: l.AltNames,
+		}
+		if p == s.host {
+			out.InUse, err = p.links.Uses(l, now.links[p])
+		}
+		return out, err
+	}
+	return nil, nil
+}
+
+func (s *Session) nameOf(p *place) attach.NS {
+	if p == s.host {
+		return attach.Host
+	}
+	return attach.Pod
+}
