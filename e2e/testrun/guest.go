@@ -34,9 +34,10 @@ const directive = "//lab:boot"
 
 var errProfile = errors.New("malformed " + directive)
 
-// parseProfile reads the directive among a file's lines; ok is false if there is none.
-func parseProfile(source string) (p profile, ok bool, err error) {
-	p = profile{pfs: 2, vfs: 4, memory: 2048, cpus: 2, seconds: 300, mode: "exclusive", rdmasim: "all"}
+// parseProfile reads the directive among a file's lines; the flag is false, and the profile the default, if there is none.
+func parseProfile(source string) (profile, bool, error) {
+	ok := false
+	p := profile{pfs: 2, vfs: 4, memory: 2048, cpus: 2, seconds: 300, mode: "exclusive", rdmasim: "all"}
 	for line := range strings.Lines(source) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 || fields[0] != directive {
@@ -83,7 +84,7 @@ func (p *profile) set(field string) error {
 func profileOf(pkg listed) (profile, error) {
 	found, _, _ := parseProfile("")
 	seen := false
-	for _, f := range pkg.tests() {
+	for _, f := range pkg.testFiles() {
 		b, err := os.ReadFile(filepath.Join(pkg.Dir, f))
 		if err != nil {
 			return found, fmt.Errorf("look for the boot profile: %w", err)
@@ -107,7 +108,7 @@ func runGuest(ctx context.Context, o options, root string, r *report) error {
 	if err != nil {
 		return err
 	}
-	pkgs = slices.DeleteFunc(pkgs, func(p listed) bool { return len(p.tests()) == 0 || !o.wantsPackage(p.ImportPath) })
+	pkgs = slices.DeleteFunc(pkgs, func(p listed) bool { return len(p.testFiles()) == 0 || !o.wantsPackage(p.ImportPath) })
 	if len(pkgs) == 0 {
 		return nil
 	}
@@ -173,8 +174,8 @@ func runMachine(ctx context.Context, o options, root, work string, pkg listed, r
 	}
 	exe := filepath.Join(dir, "test")
 	if err := buildStatic(ctx, root, "test", "-c", "-tags", "lab", "-o", exe, pkg.ImportPath); err != nil {
-		r.fault("%s does not build", relative(pkg.ImportPath))
-		return nil
+		r.fault("%s does not build: %v", relative(pkg.ImportPath), err) // go has said why
+		return ctx.Err()
 	}
 	extra := filepath.Join(dir, "bin")
 	if err := os.CopyFS(extra, os.DirFS(filepath.Join(work, "bin"))); err != nil {

@@ -27,7 +27,7 @@ type listed struct {
 	XTestGoFiles []string
 }
 
-func (p listed) tests() []string { return slices.Concat(p.TestGoFiles, p.XTestGoFiles) }
+func (p listed) testFiles() []string { return slices.Concat(p.TestGoFiles, p.XTestGoFiles) }
 
 // command is a program of this run: its messages go to ours, and it dies with ctx.
 func command(ctx context.Context, dir, name string, args ...string) *exec.Cmd {
@@ -66,16 +66,23 @@ func goList(ctx context.Context, root string, args ...string) ([]listed, error) 
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
-// testNames are the tests of a package: those in its *_live_test.go files, and the others.
-func testNames(p listed) (live, other []string, err error) {
-	for _, f := range p.tests() {
+// tests are names of top-level tests.
+type tests struct {
+	live  []string // in *_live_test.go files
+	other []string
+}
+
+// testNames are the tests of a package.
+func testNames(p listed) (tests, error) {
+	var names tests
+	for _, f := range p.testFiles() {
 		b, err := os.ReadFile(filepath.Join(p.Dir, f))
 		if err != nil {
-			return nil, nil, fmt.Errorf("look for live tests: %w", err)
+			return tests{}, fmt.Errorf("look for live tests: %w", err)
 		}
-		into := &other
+		into := &names.other
 		if strings.HasSuffix(f, "_live_test.go") {
-			into = &live
+			into = &names.live
 		}
 		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
 			if m[1] != "TestMain" {
@@ -83,7 +90,7 @@ func testNames(p listed) (live, other []string, err error) {
 			}
 		}
 	}
-	return live, other, nil
+	return names, nil
 }
 
 // runHost runs go test for the packages of this machine: those of host and of netns, together or apart.
@@ -93,29 +100,30 @@ func runHost(ctx context.Context, o options, root string, r *report) error {
 		return err
 	}
 	live := map[string][]string{}
-	var paths, liveNames, hostNames []string
+	var paths []string
+	var names tests
 	for _, p := range all {
-		inPkg, other, err := testNames(p)
-		if err != nil {
-			return err
+		inPkg, namesErr := testNames(p)
+		if namesErr != nil {
+			return namesErr
 		}
-		liveNames, hostNames = append(liveNames, inPkg...), append(hostNames, other...)
+		names.live, names.other = append(names.live, inPkg.live...), append(names.other, inPkg.other...)
 		if !o.wantsPackage(p.ImportPath) {
 			continue
 		}
-		if len(inPkg) > 0 {
-			live[p.ImportPath] = inPkg
+		if len(inPkg.live) > 0 {
+			live[p.ImportPath] = inPkg.live
 		}
-		if len(inPkg) > 0 || o.wants(envHost) {
+		if len(inPkg.live) > 0 || o.wants(envHost) {
 			paths = append(paths, p.ImportPath)
 		}
 	}
-	for _, n := range liveNames {
-		if slices.Contains(hostNames, n) {
+	for _, n := range names.live {
+		if slices.Contains(names.other, n) {
 			return fmt.Errorf("rename one of the tests %s: one is in a *_live_test.go file and one is not, and go test selects by name alone", n)
 		}
 	}
-	args, err := hostArgs(o, liveNames)
+	args, err := hostArgs(o, names.live)
 	if err != nil || len(paths) == 0 || args == nil {
 		return err
 	}
@@ -194,11 +202,11 @@ func relative(pkg string) string {
 
 // ended checks that a test program's failure, if it failed, has been seen in its events.
 func (r *report) ended(what string, err error) error {
-	var exit *exec.ExitError
+	exit, ended := errors.AsType[*exec.ExitError](err)
 	switch {
 	case err == nil:
 		return nil
-	case !errors.As(err, &exit):
+	case !ended:
 		return fmt.Errorf("run %s: %w", what, err)
 	case r.clean():
 		r.fault("%s: %v, though no test failed", what, exit)

@@ -52,9 +52,7 @@ type options struct {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := mainErr(ctx); err != nil {
+	if err := mainErr(); err != nil {
 		if !errors.Is(err, errFailed) {
 			fmt.Fprintln(os.Stderr, "testrun:", err)
 		}
@@ -62,7 +60,9 @@ func main() {
 	}
 }
 
-func mainErr(ctx context.Context) error {
+func mainErr() error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	var o options
 	var envs string
 	flag.StringVar(&envs, "env", "host,netns,guest", "environments to run tests in, separated by commas")

@@ -5,6 +5,7 @@
 package node
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -78,8 +79,8 @@ func (ns *NS) Do(t testing.TB, f func() error) {
 				return fmt.Errorf("enter %s: %w", ns.Name, err)
 			}
 			err = unix.Setns(int(fd.Fd()), unix.CLONE_NEWNET)
-			fd.Close() // an open descriptor would keep the namespace alive after Kill
-			if err != nil {
+			// Not deferred: an open descriptor would keep the namespace alive if f kills it.
+			if err = errors.Join(err, fd.Close()); err != nil {
 				return fmt.Errorf("enter %s: %w", ns.Name, err)
 			}
 			return f()

@@ -121,6 +121,7 @@ func TestReturnsUnderAnotherNameIfItsOwnIsTaken(t *testing.T) {
 func TestNewDevicesTakeTheKnobs(t *testing.T) {
 	vf := node.VF(t, 1, 2)
 	remake := func(t *testing.T) string {
+		t.Helper()
 		node.Rebind(t, vf)
 		node.Wait(t, "an RDMA device on "+vf, func() bool { return node.IBDev(vf) != "" })
 		return node.IBDev(vf)
