@@ -2,7 +2,11 @@
 
 package attach
 
-import "net/netip"
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+)
 
 // Want is what a record promises of an attachment.
 type Want struct {
@@ -11,7 +15,7 @@ type Want struct {
 	Addrs  []netip.Prefix // on the pod's interface
 	Moved  bool           // the function's RDMA device is in the pod
 	Soft   string         // name of the soft RoCE device; empty: none
-	GIDs   []WantGID      // of the addresses, as ADD saw them
+	GIDs   []WantGID      // of the addresses, as ADD saw them; empty: RDMA was not looked at
 }
 
 // WantGID is a GID that ADD saw.
@@ -21,5 +25,145 @@ type WantGID struct {
 	Addr  netip.Addr `json:"addr"`
 }
 
-// Diff compares.
-func Diff(w Want, now Facts, ports []Port) (errs, warnings []string) { return nil, nil }
+// Diff holds what is there now against what was promised. The first list is what took the pod's connection away: device,
+// netdev, address, GID. The second is worth a warning only, because it mends itself or never mattered to a running job, and a
+// runtime restarts pods over errors: a GID at another index, a port or link that is down [review.md 33]. ports are those of
+// the attachment's RDMA device as the pod sees them.
+func Diff(w Want, now Facts, ports []Port) ([]string, []string) {
+	d := &difference{want: w, now: now}
+	if !now.Function.Exists {
+		d.lost("function %s is gone", w.Before.Function.PCI)
+		return d.errs, d.warnings
+	}
+	d.link()
+	if d.rdma() {
+		d.gids(ports)
+	}
+	return d.errs, d.warnings
+}
+
+type difference struct {
+	want           Want
+	now            Facts
+	errs, warnings []string
+}
+
+func (d *difference) lost(format string, args ...any) { d.errs = append(d.errs, fmt.Sprintf(format, args...)) }
+
+func (d *difference) warn(format string, args ...any) {
+	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
+}
+
+func (d *difference) link() {
+	link, pci := d.now.Link, d.want.Before.Function.PCI
+	switch {
+	case link == nil:
+		d.lost("netdev of %s is in no namespace that can be seen", pci)
+		return
+	case link.NS != Pod:
+		d.lost("netdev of %s is %s, not in the pod", pci, where(link.NS))
+		return
+	case link.Name != d.want.IfName:
+		d.lost("netdev of %s is called %s in the pod, not %s", pci, link.Name, d.want.IfName)
+	}
+	if !link.Up {
+		d.warn("interface %s is down", link.Name)
+	}
+	if was := d.want.Before.Link; was != nil && was.MAC != link.MAC {
+		d.warn("interface %s has MAC %s, not %s", link.Name, link.MAC, was.MAC)
+	}
+	for _, a := range d.want.Addrs {
+		if !slices.Contains(link.Addrs, a) {
+			d.lost("address %s is gone from %s", a, link.Name)
+		}
+	}
+}
+
+// rdma tells whether the device is there whose GIDs were promised.
+func (d *difference) rdma() bool {
+	switch {
+	case d.want.Soft != "":
+		return d.device("soft RDMA device "+d.want.Soft, d.now.Soft)
+	case d.want.Moved:
+		if !d.device("RDMA device of "+d.want.Before.Function.PCI.String(), d.now.RDMA) {
+			return false
+		}
+	case len(d.want.GIDs) == 0:
+		return false
+	case d.now.RDMA == nil:
+		d.lost("RDMA device of %s is gone", d.want.Before.Function.PCI)
+		return false
+	}
+	if another(d.want.Before, d.now) {
+		d.lost("function %s has another RDMA device now, %s", d.want.Before.Function.PCI, d.now.RDMA.Name)
+		return false
+	}
+	d.identity()
+	return true
+}
+
+// device looks for a device in the pod.
+func (d *difference) device(what string, dev *RDMA) bool {
+	switch {
+	case dev == nil:
+		d.lost("%s is gone", what)
+	case dev.NS != Pod:
+		d.lost("%s is %s, not in the pod", what, where(dev.NS))
+	default:
+		return true
+	}
+	return false
+}
+
+// identity compares what names the device to the pod.
+func (d *difference) identity() {
+	was, is := d.want.Before.RDMA, d.now.RDMA
+	if was == nil || is == nil {
+		return
+	}
+	if is.Name != was.Name {
+		d.warn("RDMA device %s is called %s now", was.Name, is.Name)
+	}
+	if is.Uverbs != was.Uverbs {
+		d.warn("RDMA device %s has uverbs%d now, and the container was given uverbs%d", is.Name, is.Uverbs, was.Uverbs)
+	}
+}
+
+func (d *difference) gids(ports []Port) {
+	for _, w := range d.want.GIDs {
+		i := slices.IndexFunc(ports, func(p Port) bool { return p.Number == w.Port })
+		if i < 0 {
+			d.lost("RDMA port %d is gone", w.Port)
+			continue
+		}
+		d.gid(w, ports[i])
+	}
+	for _, p := range ports {
+		if p.State != stateActive {
+			d.warn("port %d of %s is %s", p.Number, p.Device, p.State)
+		}
+	}
+}
+
+func (d *difference) gid(w WantGID, p Port) {
+	same := func(g GID) bool { return g.Type == RoCEv2 && g.Addr.Unmap() == w.Addr.Unmap() }
+	i := slices.IndexFunc(p.GIDs, same)
+	switch {
+	case i < 0:
+		d.lost("GID of %s is gone from port %d of %s", w.Addr.Unmap(), p.Number, p.Device)
+	case !slices.ContainsFunc(p.GIDs, func(g GID) bool { return same(g) && g.Index == w.Index }):
+		d.warn("GID of %s on port %d of %s is at index %d now, it was at %d", w.Addr.Unmap(), p.Number, p.Device, p.GIDs[i].Index, w.Index)
+	}
+}
+
+// where says a namespace in words.
+func where(ns NS) string {
+	switch ns {
+	case Host:
+		return "at home"
+	case Pod:
+		return "in the pod"
+	case Elsewhere:
+	}
+	return "in another network namespace"
+}

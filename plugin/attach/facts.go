@@ -76,7 +76,7 @@ type Link struct {
 	MTU      int      `json:"mtu"`   // bytes
 	Up       bool     `json:"up"`
 	AltNames []string `json:"altNames,omitempty"`
-	// Addrs are the addresses on it, ascending; nil where they were not looked at.
+	// Addrs are the addresses on it, of every scope, as netip.Prefix.Compare orders them. CHECK needs them of a link in the pod.
 	Addrs []netip.Prefix `json:"addrs,omitempty"`
 	// InUse says in words what the node itself does with the link: "it carries the default route", "it is a port of bridge
 	// br0". Empty: nothing.
