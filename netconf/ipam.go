@@ -155,7 +155,7 @@ func subnet(v *value, field string) (netip.Prefix, error) {
 }
 
 func (p *parser) dns(v *value, field string) (types.DNS, error) {
-	if err := p.keys.check(secDNS, field, v, p.warn); err != nil {
+	if err := p.object(secDNS, field, v); err != nil {
 		return types.DNS{}, err
 	}
 	dns := types.DNS{Domain: v.get("domain").str()}

@@ -71,6 +71,11 @@ func (p *parser) link() error {
 	if err := p.keys.fits(secTop, "", p.root, kind); err != nil {
 		return err
 	}
+	for _, in := range topSections() {
+		if err := p.keys.fits(in, string(in), p.root.get(string(in)), kind); err != nil {
+			return err
+		}
+	}
 	if kind.bit()&onBuilt == 0 {
 		return &Problem{
 			Code: CodeInvalid, Remedy: fmt.Sprintf("use a VF: link %q is not built yet in this version of podfabric", kind),

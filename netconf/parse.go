@@ -94,7 +94,7 @@ func (p *parser) shapes() error {
 	if err := p.keys.check(secTop, "", p.root, p.warn); err != nil {
 		return err
 	}
-	for _, in := range []section{secRDMA, secHint, secRouting, secVF, secDNS} {
+	for _, in := range topSections() {
 		if err := p.keys.check(in, string(in), p.root.get(string(in)), p.warn); err != nil {
 			return err
 		}
@@ -110,6 +110,17 @@ func (p *parser) shapes() error {
 		}
 	}
 	return p.keys.check(secArgs, "args", p.root.get("args"), func(string) {})
+}
+
+// topSections are the objects that always stand under their own name at the top.
+func topSections() []section { return []section{secRDMA, secHint, secRouting, secVF, secDNS} }
+
+// object checks the keys of one object once the kind is known.
+func (p *parser) object(in section, path string, v *value) error {
+	if err := p.keys.check(in, path, v, p.warn); err != nil {
+		return err
+	}
+	return p.keys.fits(in, path, v, p.conf.Kind)
 }
 
 // runtime reads what does not come from the network's author.

@@ -64,8 +64,11 @@ func (r nodeReader) read() error {
 	if err := r.keys.check(secNode, "", r.root, nil); err != nil {
 		return err
 	}
-	for in, name := range map[section]string{secNodeAllow: "allow", secNodeHint: "hint", secNodeLog: "log"} {
-		if err := r.keys.check(in, name, r.root.get(name), nil); err != nil {
+	for _, s := range []struct {
+		in   section
+		name string
+	}{{secNodeAllow, "allow"}, {secNodeHint, "hint"}, {secNodeLog, "log"}} {
+		if err := r.keys.check(s.in, s.name, r.root.get(s.name), nil); err != nil {
 			return err
 		}
 	}

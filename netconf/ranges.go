@@ -13,10 +13,7 @@ import (
 // rangeIPAM reads host-local's grammar: "ranges" is a list of lists, the outer one gives one address each, the inner one its
 // alternatives; a subnet directly in ipam stands before them as a set of its own.
 func (p *parser) rangeIPAM(v *value) error {
-	if err := p.keys.check(secRange, "ipam", v, p.warn); err != nil {
-		return err
-	}
-	if err := p.keys.fits(secRange, "ipam", v, p.conf.Kind); err != nil {
+	if err := p.object(secRange, "ipam", v); err != nil {
 		return err
 	}
 	if v.get("dataDir") != nil {
@@ -68,7 +65,7 @@ func (p *parser) rangeSets(sets *value) error {
 			if v.shape != shapeObject {
 				return invalid("write "+at+" as an object", at, v, `{"subnet": …}`)
 			}
-			if err := p.keys.check(secSpan, at, v, p.warn); err != nil {
+			if err := p.object(secSpan, at, v); err != nil {
 				return err
 			}
 			r, err := p.span(v, at)

@@ -77,10 +77,7 @@ func (p *parser) routes(v *value) error {
 		if r.shape != shapeObject {
 			return invalid("write "+field+" as an object", field, r, `{"dst": "10.2.0.0/16", "gw": "10.1.0.1"}`)
 		}
-		if err := p.keys.check(secRoute, field, r, p.warn); err != nil {
-			return err
-		}
-		if err := p.keys.fits(secRoute, field, r, p.conf.Kind); err != nil {
+		if err := p.object(secRoute, field, r); err != nil {
 			return err
 		}
 		route, err := p.route(r, field)

@@ -14,10 +14,7 @@ import (
 
 // staticIPAM reads addresses that the author, or with the capability "ips" the pod, has chosen.
 func (p *parser) staticIPAM(v *value) error {
-	if err := p.keys.check(secStatic, "ipam", v, p.warn); err != nil {
-		return err
-	}
-	if err := p.keys.fits(secStatic, "ipam", v, p.conf.Kind); err != nil {
+	if err := p.object(secStatic, "ipam", v); err != nil {
 		return err
 	}
 	for i, a := range items(v.get("addresses")) {
@@ -25,7 +22,7 @@ func (p *parser) staticIPAM(v *value) error {
 		if a.shape != shapeObject {
 			return invalid("write "+field+" as an object", field, a, `{"address": "10.1.0.7/24"}`)
 		}
-		if err := p.keys.check(secAddress, field, a, p.warn); err != nil {
+		if err := p.object(secAddress, field, a); err != nil {
 			return err
 		}
 		prefix, err := interfaceAddress(a.get("address").str(), field+".address")

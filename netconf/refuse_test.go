@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package netconf_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/podfabric/podfabric/netconf"
+)
+
+// Each line is a mistake that someone can make; the remedy is what kubelet's event shows first.
+func TestParseRefuses(t *testing.T) {
+	t.Parallel()
+	const rng = `,"ipam":{"type":"range",`
+	tests := []struct {
+		name   string
+		stdin  string
+		code   uint
+		remedy string // begin of the message
+		field  string // must occur in the field
+	}{
+		{"empty", "", 6, "give a JSON object, the text is empty", "line 1, column 1"},
+		{"blank", " \n ", 6, "give a JSON object, the text is empty", "line 2, column 2"},
+		{"not JSON", "hello", 6, "correct the JSON", "line 1, column 1"},
+		{"comma at the end", "{\n  \"name\": \"a\",\n}", 6, "correct the JSON", "line 3, column 1"},
+		{"a bracket lost", `{"plugins":[{"type":"x"}}`, 6, "correct the JSON", "line 1, column 25"},
+		{"cut", `{"name":"a"`, 6, "complete the JSON, it ends too early", "line 1, column 12"},
+		{"two documents", "{}\n\n{}", 6, "keep one JSON document, something follows its end", "line 3, column 1"},
+		{"trailing word", "{} x", 6, "keep one JSON document, something follows its end", "line 1, column 4"},
+		{"not an object", `["a"]`, 6, "give a JSON object in { }", "line 1, column 1"},
+		{"byte order mark", "\ufeff{}", 6, "correct the JSON", "line 1, column 1"},
+		{"key twice", "{\"cniVersion\":\"1.0.0\",\n \"mtu\":1,\"mtu\":2}", 6, `write the key "mtu" once`, "line 2, column 10"},
+		{"key twice, deep", vf(`,"hint":{"x":[{"a":1,"a":2}]}`), 6, `write the key "a" once`, "line 1, column"},
+		{"nested without end", vf(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200)), 6, "correct the JSON", ""},
+		{"nested beyond encoding/json", strings.Repeat("[", 20000), 6, "correct the JSON", ""},
+
+		{"no version", `{"name":"a","deviceID":"0000:3b:00.2"}`, 1, `add "cniVersion": "1.0.0" to the network`, "cniVersion"},
+		{"version in other letters", `{"CNIVersion":"1.0.0","name":"a"}`, 1, `write "cniVersion" with exactly these letters`, "cniVersion"},
+		{"version as a number", `{"cniVersion":1.0,"name":"a"}`, 1, `set "cniVersion" to one that podfabric speaks`, "cniVersion"},
+		{"no name", `{"cniVersion":"1.0.0","deviceID":"0000:3b:00.2"}`, 7, `add a "name" to the network`, "name"},
+		{"name of a path", `{"cniVersion":"1.0.0","name":"../a"}`, 7, "give the network a name of letters", "name"},
+		{"empty name", `{"cniVersion":"1.0.0","name":""}`, 7, "give the network a name of letters", "name"},
+		{"name as a number", `{"cniVersion":"1.0.0","name":4}`, 7, "give the network a name of letters", "name"},
+
+		{"no device", `{"cniVersion":"1.0.0","name":"a"}`, 7, "add the annotation k8s.v1.cni.cncf.io/resourceName", "deviceID"},
+		{"no device, link said", `{"cniVersion":"1.0.0","name":"a","link":"vf"}`, 7, "add the annotation", "deviceID"},
+		{"empty device", `{"cniVersion":"1.0.0","name":"a","deviceID":""}`, 7, "add the annotation", "deviceID"},
+		{"device malformed", `{"cniVersion":"1.0.0","name":"a","deviceID":"3b:00.2"}`, 7, "write the device as a full PCI address", "deviceID"},
+		{"device of a path", `{"cniVersion":"1.0.0","name":"a","pciBusID":"../../etc"}`, 7, "write the device as a full PCI address", "pciBusID"},
+		{"device zero", `{"cniVersion":"1.0.0","name":"a","deviceID":"0000:00:00.0"}`, 7, "write the device as a full PCI address", "deviceID"},
+		{"device of the shared plugin", `{"cniVersion":"1.0.0","name":"a","deviceID":"17"}`, 7, "use an SR-IOV resource", "deviceID"},
+		{"device of the shared plugin, vf said", `{"cniVersion":"1.0.0","name":"a","deviceID":"17","link":"vf"}`, 7, "use an SR-IOV resource", "deviceID"},
+		{"device as a number", `{"cniVersion":"1.0.0","name":"a","deviceID":17}`, 7, `write "deviceID" as a string`, "deviceID"},
+		{"sub-function", `{"cniVersion":"1.0.0","name":"a","deviceID":"mlx5_core.sf.4"}`, 7, `use a VF: link "device" is not built yet`, "link"},
+		{"sub-function, vf said", `{"cniVersion":"1.0.0","name":"a","link":"vf","deviceID":"mlx5_core.sf.4"}`, 7, "use a VF: this is a sub-function", "deviceID"},
+		{"two devices", vf(`,"pciBusID":"0000:3b:00.3"`), 7, `remove "deviceID" or "pciBusID"`, "pciBusID"},
+
+		{"unknown link", vf(`,"link":"VF"`), 7, `set link to "vf" or "macvlan"`, "link"},
+		{"macvlan", `{"cniVersion":"1.0.0","name":"a","master":"ens1"}`, 7, `use a VF: link "macvlan" is not built yet`, "link"},
+		{"macvlan with the shared plugin", `{"cniVersion":"1.0.0","name":"a","master":"ens1","deviceID":"17"}`, 7, `use a VF: link "macvlan" is not built`, "link"},
+		{"ipvlan", `{"cniVersion":"1.0.0","name":"a","master":"ens1","link":"ipvlan","mode":"l2"}`, 7, `use a VF: link "ipvlan" is not built yet`, "link"},
+		{"chained", `{"cniVersion":"1.0.0","name":"a","prevResult":{}}`, 7, `use a VF: link "chained" is not built yet`, "link"},
+		{"behind another plugin", vf(`,"link":"vf","prevResult":{}`), 7, `put podfabric first in "plugins"`, "prevResult"},
+		{"key of another kind", vf(`,"master":"ens1"`), 7, `remove "master", it has no meaning with "link": "vf"`, "master"},
+		{"VLAN on a macvlan", `{"cniVersion":"1.0.0","name":"a","link":"macvlan","master":"ens1","vlan":100}`, 7, `remove "vlan", it has no meaning with "link": "macvlan"`, "vlan"},
+		{"VLAN", vf(`,"vlan":100`), 7, `remove "vlan", it is not built yet in this version`, "vlan"},
+		{"VLAN zero", vf(`,"vlan":0`), 7, `remove "vlan", it is not built yet in this version`, "vlan"},
+		{"VLAN as a string", vf(`,"vlan":"28"`), 7, `write "vlan" as a number`, "vlan"},
+		{"routing", vf(`,"routing":{"arp":"strict"}`), 7, `remove "routing", it is not built yet`, "routing"},
+		{"baseline", vf(`,"vf":{"baseline":"reset"}`), 7, `remove "vf", it is not built yet`, "vf"},
+		{"InfiniBand", vf(`,"pkey":"0x5"`), 7, `remove "pkey": InfiniBand is not supported`, "pkey"},
+		{"misspelling by case", vf(`,"MTU":9000`), 7, `write "mtu" instead of "MTU"`, "MTU"},
+		{"misspelling by dashes", vf(`,"max-tx-rate":9000`), 7, `write "max_tx_rate" instead of "max-tx-rate"`, "max-tx-rate"},
+		{"misspelling from the list", vf(`,"spoofCheck":"off"`), 7, `write "spoofchk" instead of "spoofCheck"`, "spoofCheck"},
+		{"misspelling in a section", vf(`,"rdma":{"softroce":true}`), 7, `write "softRoCE" instead of "softroce"`, "rdma.softroce"},
+
+		{"mtu too small", vf(`,"mtu":67`), 7, `set mtu to a number from 68 to 65535, or "pf"`, "mtu"},
+		{"mtu too large", vf(`,"mtu":65536`), 7, `set mtu to a number`, "mtu"},
+		{"mtu as a word", vf(`,"mtu":"9000"`), 7, `set mtu to a number`, "mtu"},
+		{"mtu as a fraction", vf(`,"mtu":1500.5`), 7, `set mtu to a number`, "mtu"},
+		{"mtu as a power", vf(`,"mtu":9e3`), 7, `set mtu to a number`, "mtu"},
+		{"mtu as an object", vf(`,"mtu":{}`), 7, `write "mtu" as a number or a string`, "mtu"},
+		{"rail", vf(`,"rail":64`), 7, "set rail to a whole number from 0 to 63", "rail"},
+		{"rail below zero", vf(`,"rail":-1`), 7, "set rail to a whole number from 0 to 63", "rail"},
+
+		{"rdma.mode", vf(`,"rdma":{"mode":"exclusive"}`), 7, `set rdma.mode to "auto" or "move" or "share" or "off"`, "rdma.mode"},
+		{"rdma.mode empty", vf(`,"rdma":{"mode":""}`), 7, `set rdma.mode to "auto"`, "rdma.mode"},
+		{"rdma.require", vf(`,"rdma":{"require":"yes"}`), 7, `set rdma.require to "active" or "gid" or "no"`, "rdma.require"},
+		{"rdma.require as truth", vf(`,"rdma":{"require":true}`), 7, `write "require" as a string`, "rdma.require"},
+		{"rdma.wait", vf(`,"rdma":{"wait":"1"}`), 7, "set rdma.wait to a time above zero", "rdma.wait"},
+		{"rdma.wait zero", vf(`,"rdma":{"wait":"0s"}`), 7, "set rdma.wait to a time above zero", "rdma.wait"},
+		{"rdma.wait beyond the deadline", vf(`,"rdma":{"wait":"30s"}`), 7, "set rdma.wait below the node's deadline of 20s", "rdma.wait"},
+		{"soft RoCE, off", vf(`,"rdma":{"mode":"off","softRoCE":true}`), 7, `set rdma.mode to "auto" or "move"`, "rdma.softRoCE"},
+		{"soft RoCE, share", vf(`,"rdma":{"mode":"share","softRoCE":true}`), 7, `set rdma.mode to "auto" or "move"`, "rdma.softRoCE"},
+		{"required, off", vf(`,"rdma":{"mode":"off","require":"gid"}`), 7, `remove rdma.require, or rdma.mode "off"`, "rdma.require"},
+		{"rdma as a word", vf(`,"rdma":"auto"`), 7, `write "rdma" as an object`, "rdma"},
+
+		{"hint.role", vf(`,"hint":{"role":"storage"}`), 7, `set hint.role to "compute" or "other"`, "hint.role"},
+		{"hint.noRight", vf(`,"hint":{"noRight":"stop"}`), 7, `set hint.noRight to "warn" or "fail"`, "hint.noRight"},
+		{"hint.volume", vf(`,"hint":{"volume":"../etc"}`), 7, "set hint.volume to the name of a volume", "hint.volume"},
+		{"hint.volume empty", vf(`,"hint":{"volume":""}`), 7, "set hint.volume to the name of a volume", "hint.volume"},
+		{"hint.volume long", vf(`,"hint":{"volume":"` + strings.Repeat("a", 64) + `"}`), 7, "set hint.volume to the name of a volume", "hint.volume"},
+		{"hint.nccl", vf(`,"hint":{"nccl":"2.21"}`), 7, "write hint.nccl as the oldest NCCL", "hint.nccl"},
+		{"hint.nccl of three", vf(`,"hint":{"nccl":">=3.1"}`), 7, "write hint.nccl as the oldest NCCL", "hint.nccl"},
+		{"hint.nccl odd", vf(`,"hint":{"nccl":">=2.021"}`), 7, "write hint.nccl as the oldest NCCL", "hint.nccl"},
+		{"hint.trafficClass", vf(`,"hint":{"trafficClass":256}`), 7, "set hint.trafficClass to a whole number from 0 to 255", "hint.trafficClass"},
+		{"dns", vf(`,"dns":{"nameservers":["one"]}`), 7, "write an IP address into dns.nameservers[0]", "dns.nameservers[0]"},
+		{"dns list", vf(`,"dns":{"search":[1]}`), 7, "write dns.search[0] as a string", "dns.search[0]"},
+
+		{"ipam without type", vf(`,"ipam":{"subnet":"10.1.0.0/16"}`), 7, `add "type" to ipam`, "ipam.type"},
+		{"dhcp", vf(`,"ipam":{"type":"dhcp"}`), 7, `use "range", "static" or another IPAM plugin: dhcp`, "ipam.type"},
+		{"ipam of a path", vf(`,"ipam":{"type":"../../bin/sh"}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
+		{"ipam of dots", vf(`,"ipam":{"type":".."}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
+		{"ipam type as a number", vf(`,"ipam":{"type":1}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
+		{"every node alike", vf(rng + `"subnet":"10.1.0.0/16"}`), 7, `add "perNode" (prefix length of one node's block), "scope": "node"`, "ipam"},
+		{"two ways", vf(rng + `"subnet":"10.1.0.0/16","perNode":26,"scope":"node"}`), 7, `keep one of "perNode", "scope" and "from"`, "ipam"},
+		{"no ranges", vf(rng + `"routes":[]}`), 7, `add "subnet" or "ranges" to ipam`, "ipam.ranges"},
+		{"empty ranges", vf(rng + `"ranges":[]}`), 7, `add "subnet" or "ranges" to ipam`, "ipam.ranges"},
+		{"empty set", vf(rng + `"ranges":[[]]}`), 7, "write ipam.ranges as a list of lists", "ipam.ranges[0]"},
+		{"ranges flat", vf(rng + `"ranges":[{"subnet":"10.1.0.0/16"}]}`), 7, "write ipam.ranges as a list of lists", "ipam.ranges[0]"},
+		{"range no object", vf(rng + `"ranges":[["10.1.0.0/16"]]}`), 7, "write ipam.ranges[0][0] as an object", "ipam.ranges[0][0]"},
+		{"start without subnet", vf(rng + `"rangeStart":"10.1.0.1"}`), 7, `add "subnet" beside "rangeStart"`, "ipam.subnet"},
+		{"range without subnet", vf(rng + `"ranges":[[{"scope":"node"}]]}`), 7, `add "subnet" to the range`, "ipam.ranges[0][0].subnet"},
+		{"subnet malformed", vf(rng + `"subnet":"10.1.0.0","scope":"node"}`), 7, "write a subnet into ipam.subnet", "ipam.subnet"},
+		{"subnet with host bits", vf(rng + `"subnet":"10.1.0.1/16","scope":"node"}`), 7, "write 10.1.0.0/16 instead of 10.1.0.1/16", "ipam.subnet"},
+		{"subnet of both families", vf(rng + `"subnet":"::ffff:10.0.0.0/104","scope":"node"}`), 7, "write a subnet into ipam.subnet", "ipam.subnet"},
+		{"scope", vf(rng + `"subnet":"10.1.0.0/16","scope":"cluster"}`), 7, `set scope to "node"`, "ipam.scope"},
+		{"from", vf(rng + `"from":"node"}`), 7, `set from to "rail"`, "ipam.from"},
+		{"from rail without rail", vf(rng + `"from":"rail"}`), 7, `add "rail" with its number to the network`, "ipam.from"},
+		{"from rail unknown to the node", vf(`,"rail":1` + rng + `"from":"rail"}`), 50, "write the rail's subnet into /etc/podfabric/node.json", "ipam.from"},
+		{"from rail with another subnet", vf(`,"rail":0` + rng + `"from":"rail","subnet":"10.9.0.0/24"}`), 7, `remove "subnet"`, "ipam.subnet"},
+		{"perNode shorter than the subnet", vf(rng + `"subnet":"10.1.0.0/16","perNode":15}`), 7, "set ipam.perNode to a whole number from 16 to 32", "ipam.perNode"},
+		{"no block left", vf(rng + `"subnet":"10.1.0.0/24","perNode":26}`), 7, "widen the subnet, or make perNode longer", "ipam.perNode"},
+		{"block outside start and end", vf(rng + `"subnet":"10.1.0.0/16","perNode":26,"rangeEnd":"10.1.0.200"}`), 7, "widen the range: nothing of this node's part", "ipam"},
+		{"start behind end", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}`), 7, "widen the range", "ipam"},
+		{"start outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeStart":"10.2.0.9"}`), 7, "keep ipam.rangeStart inside the subnet", "ipam.rangeStart"},
+		{"end malformed", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeEnd":"10.1.0.09"}`), 7, "write an IP address into ipam.rangeEnd", "ipam.rangeEnd"},
+		{"gateway outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"10.2.0.1"}`), 7, "set ipam.gateway to an address of the subnet", "ipam.gateway"},
+		{"gateway malformed", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"gw"}`), 7, "write an IP address into ipam.gateway", "ipam.gateway"},
+		{"exclude outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","exclude":["10.2.0.0/24"]}`), 7, "write ipam.exclude[0] as an address or prefix", "ipam.exclude[0]"},
+		{"exclude with host bits", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","exclude":["10.1.0.1/24"]}`), 7, "write ipam.exclude[0]", "ipam.exclude[0]"},
+		{"all excluded", vf(rng + `"subnet":"10.1.0.0/30","scope":"node","exclude":["10.1.0.0/30"]}`), 7, "leave an address in the range", "ipam"},
+		{"families mixed", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"},{"subnet":"fd00::/64","scope":"node"}]]}`), 7, "move the range into an inner list of its own", "ipam.ranges[0][1].subnet"},
+		{"ranges overlap", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"}],[{"subnet":"10.1.0.128/25","scope":"node"}]]}`), 7, "remove one of two ranges with addresses in common", "ipam.ranges[1][0]"},
+		{"alternatives overlap", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"},{"subnet":"10.1.0.0/24","scope":"node"}]]}`), 7, "remove one of two ranges", "ipam.ranges[0][1]"},
+		{"whereabouts' key", vf(rng + `"range":"10.1.0.0/16"}`), 7, `write "ranges" instead of "range"`, "ipam.range"},
+		{"resolvConf", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","resolvConf":"/etc/shadow"}`), 7, `remove "resolvConf": no file is read`, "ipam.resolvConf"},
+		{"addresses in a range", vf(rng + `"addresses":[]}`), 7, `remove "addresses": it belongs to "type": "static"`, "ipam.addresses"},
+		{"route key of route", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","route":[]}`), 7, `write "routes" instead of "route"`, "ipam.route"},
+		{"default route", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"0.0.0.0/0","gw":"10.1.0.1"}]}`), 7, "remove the default route, or ask for it", "ipam.routes[0].dst"},
+		{"default route, IPv6", vf(rng + `"subnet":"fd00::/64","scope":"node","routes":[{"dst":"::/0","gw":"fd00::1"}]}`), 7, "remove the default route", "ipam.routes[0].dst"},
+		{"default route, delegate", vf(`,"ipam":{"type":"host-local","routes":[{"dst":"0.0.0.0/0"}]}`), 7, "remove the default route", "ipam.routes[0].dst"},
+		{"defaultRoute as a word, delegate", vf(`,"ipam":{"type":"host-local","defaultRoute":"yes"}`), 7, `write "defaultRoute" as true or false`, "ipam.defaultRoute"},
+		{"route with host bits", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.1/16","gw":"10.1.0.1"}]}`), 7, "write 10.2.0.0/16 instead of 10.2.0.1/16", "ipam.routes[0].dst"},
+		{"route without gateway", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16"}]}`), 7, `add "gateway" to the range, or "gw" to the route`, "ipam.routes[0].gw"},
+		{"route without dst", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"gw":"10.1.0.1"}]}`), 7, `add "dst" to the route`, "ipam.routes[0].dst"},
+		{"route by a gateway out of reach", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","gw":"10.5.0.1"}]}`), 7, "set ipam.routes[0].gw to a gateway", "ipam.routes[0].gw"},
+		{"route of another family", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"fd00::/64"}]}`), 7, "add an address of the route's family", "ipam.routes[0].dst"},
+		{"route of another family than its gateway", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"fd00::/64","gw":"10.1.0.1"}]}`), 7, "set ipam.routes[0].gw", "ipam.routes[0].gw"},
+		{"route twice", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"10.1.0.1","routes":[{"dst":"10.2.0.0/16"},{"dst":"10.2.0.0/16"}]}`), 7, "keep one route to 10.2.0.0/16", "ipam.routes[1].dst"},
+		{"route with a table", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","table":100}]}`), 7, `remove "table", it is not built yet`, "ipam.routes[0].table"},
+		{"route no object", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":["10.2.0.0/16"]}`), 7, "write ipam.routes[0] as an object", "ipam.routes[0]"},
+		{"route with via", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","via":"10.1.0.1"}]}`), 7, `write "gw" instead of "via"`, "ipam.routes[0].via"},
+		{"static without addresses", vf(`,"ipam":{"type":"static"}`), 7, `add "addresses" to ipam`, "ipam.addresses"},
+		{"static without length", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7"}]}`), 7, "write an address with its prefix length into ipam.addresses[0].address", "ipam.addresses[0].address"},
+		{"static, the subnet's own", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.0/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
+		{"static, the broadcast", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.255/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
+		{"static, multicast", vf(`,"ipam":{"type":"static","addresses":[{"address":"224.0.0.5/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
+		{"static, twice", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/24"},{"address":"10.1.0.7/25"}]}`), 7, "give each address once", "ipam.addresses[1].address"},
+		{"static, gateway outside", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/24","gateway":"10.2.0.1"}]}`), 7, "set ipam.addresses[0].gateway", "ipam.addresses[0].gateway"},
+		{"static, no object", vf(`,"ipam":{"type":"static","addresses":["10.1.0.7/24"]}`), 7, "write ipam.addresses[0] as an object", "ipam.addresses[0]"},
+		{"subnet in static", vf(`,"ipam":{"type":"static","subnet":"10.1.0.0/24"}`), 7, `remove "subnet": it belongs to "type": "range"`, "ipam.subnet"},
+
+		{"capability as a word", vf(`,"capabilities":{"ips":"yes"}`), 7, "write each capability as true or false", "capabilities.ips"},
+		{"debug as a word", vf(`,"args":{"cni":{"debug":"yes"}}`), 7, "write debug as true or false in the pod's annotation", "args.cni.debug"},
+		{"device from an annotation", vf(`,"runtimeConfig":{"deviceID":"0000:3b:00.5"}`), 7, "remove the device from the pod's annotation", "runtimeConfig.deviceID"},
+		{"device from an annotation alone", `{"cniVersion":"1.0.0","name":"a","runtimeConfig":{"deviceID":"0000:3b:00.5"}}`, 7, "remove the device from the pod's annotation", "runtimeConfig.deviceID"},
+		{"device by cni-args", vf(`,"args":{"cni":{"deviceID":"0000:3b:00.5"}}`), 7, "remove the setting from the pod's annotation", "args.cni.deviceID"},
+		{"ranges from the runtime", vf(`,"runtimeConfig":{"ipRanges":[]}`), 7, "write the ranges into the network's configuration", "runtimeConfig.ipRanges"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := node(t, `{"index":17,"rails":{"0":{"subnet":"10.8.0.0/24"}}}`)
+			_, err := netconf.Parse(raw(tt.stdin), n)
+			p := problem(t, err)
+			if p.Code != tt.code || !strings.HasPrefix(p.Error(), tt.remedy) || !strings.Contains(p.Field, tt.field) {
+				t.Errorf("got code %d, field %q, %q\nwant code %d, field with %q, text that begins with %q",
+					p.Code, p.Field, p.Error(), tt.code, tt.field, tt.remedy)
+			}
+		})
+	}
+}
+
+// A wrong type is reported with key, found and right, and never converted (hustcat/sriov-cni#15).
+func TestParseNamesKeyFoundAndRight(t *testing.T) {
+	t.Parallel()
+	_, err := netconf.Parse(raw(vf(`,"vlan":"28"`)), netconf.Node{})
+	const want = `write "vlan" as a number: vlan, found "28", right is a number`
+	if got := problem(t, err).Error(); got != want {
+		t.Errorf("got %s\nwant %s", got, want)
+	}
+}
+
+func TestParseRefusesByNode(t *testing.T) {
+	t.Parallel()
+	const pool = `,"ipam":{"type":"range","subnet":"10.1.0.0/16","perNode":26}`
+	tests := []struct {
+		name   string
+		stdin  string
+		node   string
+		code   uint
+		remedy string
+	}{
+		{"no index", vf(pool), `{}`, 50, `write this node's number into /etc/podfabric/node.json`},
+		{"kind", vf(""), `{"allow":{"kinds":["macvlan"]}}`, 7, "use another network on this node"},
+		{"no kind at all", vf(""), `{"allow":{"kinds":[]}}`, 7, "use another network on this node"},
+		{"subnet of a range", vf(pool), `{"index":17,"allow":{"subnets":["10.1.4.0/26"]}}`, 7, "use a subnet that this node allows"},
+		{"no subnet at all", vf(pool), `{"index":17,"allow":{"subnets":[]}}`, 7, "use a subnet that this node allows"},
+		{
+			"static address", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/24"}]}`),
+			`{"allow":{"subnets":["10.2.0.0/16"]}}`, 7, "use an address that this node allows",
+		},
+		{"wait", vf(`,"rdma":{"wait":"3s"}`), `{"deadline":"2s"}`, 7, `set rdma.wait below the node's deadline of 2s, or raise "deadline"`},
+		{"chosen device empty", vf(`,"runtimeConfig":{"deviceID":""}`), `{"podMayChooseDevice":true}`, 7, "give the device as a PCI address"},
+		{"chosen device malformed", vf(`,"runtimeConfig":{"deviceID":"x"}`), `{"podMayChooseDevice":true}`, 7, "write the device as a full PCI"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := netconf.Parse(raw(tt.stdin), node(t, tt.node))
+			if p := problem(t, err); p.Code != tt.code || !strings.HasPrefix(p.Error(), tt.remedy) {
+				t.Errorf("got code %d, %q\nwant code %d, text that begins with %q", p.Code, p.Error(), tt.code, tt.remedy)
+			}
+		})
+	}
+}
+
+// The default wait of one second is no mistake of an author whose node is in a hurry.
+func TestParseDefaultWaitFitsDeadline(t *testing.T) {
+	t.Parallel()
+	c, err := netconf.Parse(raw(vf("")), node(t, `{"deadline":"500ms"}`))
+	if err != nil || c.RDMA.Wait.String() != "500ms" {
+		t.Errorf("wait %v, %v; want 500ms", c.RDMA.Wait, err)
+	}
+}
+
+func TestParseRefusesEnvironment(t *testing.T) {
+	t.Parallel()
+	type set = func(*netconf.Raw)
+	ifname := func(s string) set { return func(r *netconf.Raw) { r.IfName = s } }
+	id := func(s string) set { return func(r *netconf.Raw) { r.ContainerID = s } }
+	args := func(s string) set { return func(r *netconf.Raw) { r.Args = s } }
+	tests := map[string]struct {
+		set   set
+		code  uint
+		field string
+	}{
+		"no interface name":      {ifname(""), 4, "CNI_IFNAME"},
+		"too long":               {ifname("abcdefghijklmnop"), 4, "CNI_IFNAME"},
+		"dot":                    {ifname("."), 4, "CNI_IFNAME"},
+		"dots":                   {ifname(".."), 4, "CNI_IFNAME"},
+		"slash":                  {ifname("a/b"), 4, "CNI_IFNAME"},
+		"colon":                  {ifname("a:1"), 4, "CNI_IFNAME"},
+		"blank":                  {ifname("a b"), 4, "CNI_IFNAME"},
+		"newline":                {ifname("a\nb"), 4, "CNI_IFNAME"},
+		"dollar":                 {ifname("a$b"), 4, "CNI_IFNAME"},
+		"semicolon":              {ifname("a;b"), 4, "CNI_IFNAME"},
+		"backtick":               {ifname("a`b"), 4, "CNI_IFNAME"},
+		"quote":                  {ifname(`a"b`), 4, "CNI_IFNAME"},
+		"apostrophe":             {ifname("a'b"), 4, "CNI_IFNAME"},
+		"template of the kernel": {ifname("eth%d"), 4, "CNI_IFNAME"},
+		"option":                 {ifname("-a"), 4, "CNI_IFNAME"},
+		"lo":                     {ifname("lo"), 4, "CNI_IFNAME"},
+		"all":                    {ifname("all"), 4, "CNI_IFNAME"},
+		"default":                {ifname("default"), 4, "CNI_IFNAME"},
+		"not ASCII":              {ifname("nöt1"), 4, "CNI_IFNAME"},
+		"no container":           {id(""), 4, "CNI_CONTAINERID"},
+		"container path":         {id("../x"), 4, "CNI_CONTAINERID"},
+		"container dots":         {id("a..b"), 4, "CNI_CONTAINERID"},
+		"container blank":        {id("a b"), 4, "CNI_CONTAINERID"},
+		"container long":         {id(strings.Repeat("a", 201)), 4, "CNI_CONTAINERID"},
+		"no netns":               {func(r *netconf.Raw) { r.NetNS = "" }, 4, "CNI_NETNS"},
+		"args without =":         {args("K8S_POD_NAME"), 4, "CNI_ARGS"},
+		"args with odd key":      {args("a b=1"), 4, "CNI_ARGS"},
+		"UID path":               {args("K8S_POD_UID=../../../../../../../../etc/cron.d/xxxx"), 4, "CNI_ARGS K8S_POD_UID"},
+		"UID short":              {args("K8S_POD_UID=abc"), 4, "CNI_ARGS K8S_POD_UID"},
+		"UID upper case":         {args("K8S_POD_UID=0B3E7C1A-4F51-4A64-9D0E-3D7F4C2B1A00"), 4, "CNI_ARGS K8S_POD_UID"},
+		"UID twice": {
+			args("K8S_POD_UID=0b3e7c1a-4f51-4a64-9d0e-3d7f4c2b1a00;K8S_POD_UID=0b3e7c1a-4f51-4a64-9d0e-3d7f4c2b1a01"), 4,
+			"CNI_ARGS K8S_POD_UID",
+		},
+		"name path":      {args("K8S_POD_NAME=../x"), 4, "CNI_ARGS K8S_POD_NAME"},
+		"name control":   {args("K8S_POD_NAME=a\x1b[31m"), 4, "CNI_ARGS K8S_POD_NAME"},
+		"namespace path": {args("K8S_POD_NAMESPACE=a/b"), 4, "CNI_ARGS K8S_POD_NAMESPACE"},
+		"MAC":            {args("MAC=02:00:00:00:00:01"), 7, "CNI_ARGS MAC"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := raw(vf(""))
+			tt.set(&r)
+			_, err := netconf.Parse(r, netconf.Node{})
+			if p := problem(t, err); p.Code != tt.code || p.Field != tt.field {
+				t.Errorf("got code %d, field %q, %q; want code %d, field %q", p.Code, p.Field, p, tt.code, tt.field)
+			}
+		})
+	}
+}
+
+// A key said twice alike is what Multus makes of a runtime's own argument.
+func TestParseTakesEqualArgsTwice(t *testing.T) {
+	t.Parallel()
+	r := raw(vf(""))
+	r.Args = "K8S_POD_NAME=a;K8S_POD_NAME=a"
+	c, err := netconf.Parse(r, netconf.Node{})
+	if err != nil || c.Request.Pod.String() != "a" {
+		t.Errorf("pod %v, %v; want a", c.Request.Pod, err)
+	}
+}
+
+func TestParseKnowsEveryMisspelling(t *testing.T) {
+	t.Parallel()
+	for _, m := range netconf.Misspellings() {
+		if !netconf.HasKey(m[0], m[2]) {
+			t.Errorf("misspelling %v: there is no such right key", m)
+		}
+		if netconf.HasKey(m[0], m[1]) {
+			t.Errorf("misspelling %v: the wrong key is a right one", m)
+		}
+	}
+	for _, wrong := range []string{
+		"max-tx-rate", "maxTxRate", "min-tx-rate", "vlanqos", "vlanQos", "vlan_qos", "VLAN", "vlanID", "spoofCheck", "spoof_chk",
+		"linkState", "link-state", "deviceId", "DeviceID", "device_id", "pciBusId", "MTU", "Mtu", "macAddress", "Trust", "IPAM",
+		"runtimeconfig", "prevresult",
+	} {
+		_, err := netconf.Parse(raw(vf(`,"`+wrong+`":1`)), netconf.Node{})
+		if p := problem(t, err); p.Found != "a known misspelling" {
+			t.Errorf("%s: %v; want it refused as a known misspelling", wrong, err)
+		}
+	}
+}
