@@ -3,6 +3,8 @@
 package link
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -43,4 +45,27 @@ func (c *Conn) SetSysctl(key, value string) error {
 		return err
 	})
 	return translate("write sysctl "+key, err)
+}
+
+// readTree reads the files of each folder in a folder. What goes away meanwhile is left out, and so is a family that the kernel
+// does not have.
+func readTree(dir, key string, values map[string]string) error {
+	links, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, l := range links {
+		files, err := os.ReadDir(dir + "/" + l.Name())
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, f := range files {
+			value, err := os.ReadFile(dir + "/" + l.Name() + "/" + f.Name())
+			if err != nil {
+				continue
+			}
+			values[key+"/"+l.Name()+"/"+f.Name()] = strings.TrimSpace(string(value))
+		}
+	}
+	return nil
 }

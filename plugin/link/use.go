@@ -16,7 +16,7 @@ func (c *Conn) Uses(l Link, links []Link) ([]string, error) {
 		switch {
 		case l.Master != 0 && other.Index == l.Master:
 			uses = append(uses, fmt.Sprintf("it is a port of %s %s", other.Kind, other.Name))
-		case other.Lower == l.Index && other.Index != l.Index:
+		case other.Lower == l.Index && l.Lower != other.Index: // two that point at each other are a pair
 			uses = append(uses, fmt.Sprintf("%s %s sits on it", other.Kind, other.Name))
 		}
 	}

@@ -8,11 +8,14 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 const (
@@ -225,4 +228,18 @@ func parseRate(s string) (int, error) {
 		return 0, fmt.Errorf("port rate %q: %w", s, ErrSyntax)
 	}
 	return int(gbps*1000 + 0.5), nil
+}
+
+// Parent gives the PCI function that an RDMA device of this view's namespace belongs to; zero for a device of software.
+func (f *FS) Parent(device string) (pci.Addr, error) {
+	text, err := f.root.Readlink(rdmaClass + "/" + device)
+	if err != nil {
+		return pci.Addr{}, clean("RDMA device "+device, err)
+	}
+	// ../../devices/pci0000:00/0000:00:01.0/0000:3b:00.2/infiniband/mlx5_3
+	parent, err := pci.Parse(path.Base(path.Dir(path.Dir(text))))
+	if err != nil {
+		return pci.Addr{}, nil //nolint:nilerr // a parent that is no PCI function is the answer, not a failure
+	}
+	return parent, nil
 }

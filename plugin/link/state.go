@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package link
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// VF is what a PF's driver holds for one of its virtual functions.
+type VF struct {
+	Number    int    `json:"number"`
+	MAC       string `json:"mac"`
+	VLAN      int    `json:"vlan"`
+	QoS       int    `json:"qos"`
+	Proto     string `json:"proto"`     // "0x8100"
+	Spoofchk  bool   `json:"spoofchk"`  // checked
+	Trust     bool   `json:"trust"`     // trusted
+	LinkState uint32 `json:"linkState"` // IFLA_VF_LINK_STATE: 0 auto, 1 enable, 2 disable
+	MinTxRate uint32 `json:"minTxRate"` // Mb/s; 0: no limit
+	MaxTxRate uint32 `json:"maxTxRate"` // Mb/s; 0: no limit
+}
+
+// VFs lists the virtual functions of a PF's netdev. Some drivers take long to answer.
+func (c *Conn) VFs(index int) ([]VF, error) {
+	l, err := c.h.LinkByIndex(index)
+	if err != nil {
+		return nil, translate(fmt.Sprintf("list VFs of link %d", index), err)
+	}
+	var vfs []VF
+	for _, v := range l.Attrs().Vfs {
+		vfs = append(vfs, VF{
+			Number: v.ID, MAC: v.Mac.String(), VLAN: v.Vlan, QoS: v.Qos, Proto: fmt.Sprintf("%#04x", v.VlanProto), Spoofchk: v.Spoofchk,
+			Trust: v.Trust == 1, LinkState: v.LinkState, MinTxRate: v.MinTxRate, MaxTxRate: v.MaxTxRate,
+		})
+	}
+	return vfs, nil
+}
+
+// RouteLines gives every route of the namespace but those of the local table, which follow from the addresses, as sorted text;
+// name turns the index of a netdev into its name.
+func (c *Conn) RouteLines(name func(int) string) ([]string, error) {
+	lines := []string{}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		routes, err := dump(func() ([]netlink.Route, error) {
+			return c.h.RouteListFiltered(family, &netlink.Route{Table: unix.RT_TABLE_UNSPEC}, netlink.RT_FILTER_TABLE)
+		})
+		if err != nil {
+			return nil, translate("list routes", err)
+		}
+		for _, r := range routes {
+			if r.Table != unix.RT_TABLE_LOCAL {
+				lines = append(lines, routeLine(r, name))
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines, nil
+}
+
+func routeLine(r netlink.Route, name func(int) string) string {
+	line := fmt.Sprintf("table %d type %d %s metric %d scope %d proto %d", r.Table, r.Type, r.Dst, r.Priority, r.Scope, r.Protocol)
+	if r.LinkIndex != 0 {
+		line += " dev " + name(r.LinkIndex)
+	}
+	if r.Gw != nil {
+		line += " via " + r.Gw.String()
+	}
+	if r.Src != nil {
+		line += " src " + r.Src.String()
+	}
+	for _, hop := range r.MultiPath {
+		line += fmt.Sprintf(" hop dev %s via %s", name(hop.LinkIndex), hop.Gw)
+	}
+	return line
+}
+
+// RuleLines gives the policy rules of the namespace in their order, as text.
+func (c *Conn) RuleLines() ([]string, error) {
+	lines := []string{}
+	for _, family := range []int{netlink.FAMILY_V4, netlink.FAMILY_V6} {
+		rules, err := dump(func() ([]netlink.Rule, error) { return c.h.RuleList(family) })
+		if err != nil {
+			return nil, translate("list rules", err)
+		}
+		for _, r := range rules {
+			mask := ""
+			if r.Mask != nil {
+				mask = "/" + strconv.Itoa(int(*r.Mask))
+			}
+			lines = append(lines, fmt.Sprintf("family %d priority %d type %d from %v to %v iif %q oif %q mark %d%s table %d",
+				family, r.Priority, r.Type, r.Src, r.Dst, r.IifName, r.OifName, r.Mark, mask, r.Table))
+		}
+	}
+	return lines, nil
+}
+
+// Sysctls reads every per-interface setting of IPv4 and IPv6 of the namespace, by key. Those that cannot be read are left out
+// (an unset stable_secret gives EIO).
+func (c *Conn) Sysctls() (map[string]string, error) {
+	values := map[string]string{}
+	err := c.enter(func() error {
+		for _, family := range []string{"ipv4", "ipv6"} {
+			dir := "/proc/sys/net/" + family + "/conf"
+			if err := readTree(dir, "net/"+family+"/conf", values); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return values, translate("read sysctls", err)
+}
