@@ -5,6 +5,7 @@ package nccl
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -165,8 +166,8 @@ func (r Rail) intended(six bool) []int {
 	return list
 }
 
-// propose gives the setting that the rails call for, or why there is none. No settings and no reason: none is needed.
-func propose(rails []Rail, oldest Version) (settings []Setting, why string) {
+// propose gives the settings that the rails call for, or in words why there are none. Neither: none is needed.
+func propose(rails []Rail, oldest Version) ([]Setting, string) {
 	four, six, shared := true, true, 0
 	for _, r := range rails {
 		four = four && len(r.intended(false)) > 0
@@ -200,7 +201,7 @@ func sharedNames(rails []Rail) []string {
 }
 
 // oneIndex: the only setting that versions before 2.21 know, and the only one for rails of different families.
-func oneIndex(rails []Rail, oldest Version) (settings []Setting, why string) {
+func oneIndex(rails []Rail, oldest Version) ([]Setting, string) {
 	cause := fmt.Sprintf("NCCL %s knows only one index for all devices", oldest)
 	if !oldest.Before(2, 21) {
 		cause = "the rails have addresses of different families"
@@ -230,12 +231,7 @@ func everywhere(rails []Rail, index int) bool {
 
 // right tells whether an index holds an intended entry.
 func (r Rail) right(index int) bool {
-	for _, i := range append(r.intended(false), r.intended(true)...) {
-		if i == index {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(r.intended(false), index) || slices.Contains(r.intended(true), index)
 }
 
 // oneRange names the pod's exact address: whatever other pods put into the table lies outside.

@@ -49,12 +49,15 @@ type Table struct {
 	Size int // slots in all, gid_tbl_len; when it is too small for List, List decides
 }
 
+// maxTable bounds the slots that are looked at. gid_tbl_len is below 1024 on every device seen.
+const maxTable = 1 << 14
+
 func (t Table) size() int {
 	n := t.Size
 	for _, g := range t.List {
 		n = max(n, g.Index+1)
 	}
-	return n
+	return min(n, maxTable)
 }
 
 // slots gives every slot in order; an empty one has no address and no readable type.
@@ -64,7 +67,7 @@ func (t Table) slots() []GID {
 		slots[i].Index = i
 	}
 	for _, g := range t.List {
-		if g.Index >= 0 {
+		if g.Index >= 0 && g.Index < len(slots) {
 			slots[g.Index] = g
 		}
 	}
@@ -223,8 +226,8 @@ func valid(raw [16]byte) bool {
 	return raw != [16]byte{} && [8]byte(raw[:8]) != linkLocal
 }
 
-// roceVersion is what ncclIbRoceGetVersionNum makes of a type's text.
-func roceVersion(text string) (version int64, set bool) {
+// roceVersion is what ncclIbRoceGetVersionNum makes of a type's text; false: it leaves its result unset.
+func roceVersion(text string) (int64, bool) {
 	switch {
 	case strings.HasPrefix(text, RoCEv1), strings.HasPrefix(text, "RoCE v1"):
 		return 1, true

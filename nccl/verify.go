@@ -34,9 +34,9 @@ func (r Rail) reachable() []Table {
 		return tables
 	}
 	var free []int
-	for i := range r.Table.size() {
-		if !slices.ContainsFunc(r.Table.List, func(g GID) bool { return g.Index == i }) {
-			free = append(free, i)
+	for _, g := range r.Table.slots() {
+		if !g.Addr.IsValid() {
+			free = append(free, g.Index)
 		}
 	}
 	if len(free) == 0 {

@@ -156,10 +156,10 @@ func (f Fragment) port() *Port {
 	return p
 }
 
-// ownGIDs parts the table. On a port of the pod's own every entry is; on a shared one only those of its addresses are, since
+// ownGIDs parts the table into the pod's own entries and the number of the others. On a port of the pod's own every entry is; on a shared one only those of its addresses are, since
 // of the others even the name of the netdev says nothing (every pod's is net1).
-func ownGIDs(d *RDMA, addrs []netip.Addr) (own []PortGID, foreign int) {
-	own = []PortGID{}
+func ownGIDs(d *RDMA, addrs []netip.Addr) ([]PortGID, int) {
+	own, foreign := []PortGID{}, 0
 	for _, g := range d.GIDs {
 		a := g.Addr.Unmap()
 		if d.Shared && !slices.Contains(addrs, a) {

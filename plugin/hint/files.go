@@ -172,13 +172,13 @@ func keep(root *os.Root, key string, f Fragment) error {
 		if container == f.Owner.ContainerID {
 			continue
 		}
-		if err := remove(root, path.Join(dir, container)); err != nil {
+		if err = remove(root, path.Join(dir, container)); err != nil {
 			return err
 		}
 	}
 	own := path.Join(dir, f.Owner.ContainerID)
 	for _, d := range []string{dir, own} {
-		if err := folder(root, d, 0o700); err != nil {
+		if err = folder(root, d, 0o700); err != nil {
 			return err
 		}
 	}

@@ -42,11 +42,11 @@ type Fragment struct {
 	Network   string         `json:"network"`
 	Kind      netconf.Kind   `json:"link"`
 	Rail      *int           `json:"rail,omitempty"`
-	PCI       pci.Addr       `json:"pci,omitempty"`
-	PF        pci.Addr       `json:"pf,omitempty"` // zero: not a VF
-	VF        int            `json:"vf"`           // number below its PF; -1: not a VF
-	NUMA      int            `json:"numa"`         // -1: no affinity
-	MTU       int            `json:"mtu"`          // of the netdev, bytes
+	PCI       pci.Addr       `json:"pci"`
+	PF        pci.Addr       `json:"pf"`   // zero: not a VF
+	VF        int            `json:"vf"`   // number below its PF; -1: not a VF
+	NUMA      int            `json:"numa"` // -1: no affinity
+	MTU       int            `json:"mtu"`  // of the netdev, bytes
 	Mode      attach.Mode    `json:"mode,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
 	RDMA      *RDMA          `json:"rdma,omitempty"` // nil: no RDMA device, or none looked at

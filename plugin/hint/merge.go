@@ -129,18 +129,19 @@ func (f Fragment) addrs() []netip.Addr {
 
 // check refuses what the networks' settings forbid. f is the attachment that is being added.
 func (p pod) check(f Fragment) error {
+	isCompute := slices.ContainsFunc(p.compute, func(c Fragment) bool { return c.Owner == f.Owner })
 	for _, other := range p.compute {
-		if !slices.ContainsFunc(p.compute, func(c Fragment) bool { return c.Owner == f.Owner }) {
-			break
+		found := differences(other.Settings, f.Settings)
+		if !isCompute || len(found) == 0 {
+			continue
 		}
-		for _, d := range differences(other.Settings, f.Settings) {
-			return &netconf.Problem{
-				Code:   netconf.CodeInvalid,
-				Remedy: fmt.Sprintf("set %s alike in networks %s and %s, since one pod has one hint", d.key, other.Network, f.Network),
-				Field:  d.key,
-				Found:  fmt.Sprintf("%s in %s and %s in %s", d.a, other.Network, d.b, f.Network),
-				Err:    ErrConflict,
-			}
+		d := found[0]
+		return &netconf.Problem{
+			Code:   netconf.CodeInvalid,
+			Remedy: fmt.Sprintf("set %s alike in networks %s and %s, since one pod has one hint", d.key, other.Network, f.Network),
+			Field:  d.key,
+			Found:  fmt.Sprintf("%s in %s and %s in %s", d.a, other.Network, d.b, f.Network),
+			Err:    ErrConflict,
 		}
 	}
 	if p.decision.NoRight != "" && p.settings.NoRight == netconf.NoRightFail {

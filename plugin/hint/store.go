@@ -63,17 +63,17 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 		return nil, err
 	}
 	p := merge(append(others.without(f.Owner), f))
-	if err := p.check(f); err != nil {
+	if err = p.check(f); err != nil {
 		return nil, err
 	}
 	files, err := p.render()
 	if err != nil {
 		return nil, err
 	}
-	if err := keep(root, key, f); err != nil {
+	if err = keep(root, key, f); err != nil {
 		return nil, err
 	}
-	if err := publish(root, key, files); err != nil {
+	if err = publish(root, key, files); err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, p.decision.Warnings...)
@@ -118,7 +118,7 @@ func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
 	if err != nil {
 		return err
 	}
-	if err := remove(root, path.Join(fragmentsDir, key, o.ContainerID, o.IfName+".json")); err != nil {
+	if err = remove(root, path.Join(fragmentsDir, key, o.ContainerID, o.IfName+".json")); err != nil {
 		return err
 	}
 	p := merge(before.without(o))
@@ -135,7 +135,8 @@ func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
 	} else {
 		err = publish(root, key, files)
 	}
-	p.volumes = volumes(before)
+	was := merge(before)
+	p.volumes, p.hasUID = was.volumes, was.hasUID
 	p.require = false // the pod is going, or lost a rail while it runs: nobody can be told
 	_, _ = s.deliver(key, p, files)
 	return err
@@ -159,7 +160,7 @@ func (s *Store) Prune(ctx context.Context, alive func(attach.Owner) bool) error 
 	if err != nil {
 		return err
 	}
-	keys := append(shown, kept...)
+	keys := slices.Concat(shown, kept)
 	slices.Sort(keys)
 	var errs []error
 	for _, key := range slices.Compact(keys) {
@@ -178,7 +179,7 @@ func (s *Store) prune(ctx context.Context, root *os.Root, key string, alive func
 	defer cancel()
 	release, err := s.Lock(ctx, "hint-"+key, "prune")
 	if err != nil {
-		return nil //nolint:nilerr // see above
+		return nil
 	}
 	defer release()
 	if dead, err := allDead(root, key, alive); err != nil || !dead {

@@ -34,11 +34,16 @@ func (s *Store) deliver(key string, p pod, files []file) ([]string, error) {
 	if !p.require || arrived {
 		return warnings, nil
 	}
+	names := strings.Join(p.volumes, ", ")
+	remedy := fmt.Sprintf("give the pod an emptyDir volume named %q, or set hint.require to false", names)
+	if why == nil {
+		why = errGone
+	}
+	if !errors.Is(why, errGone) {
+		remedy = fmt.Sprintf("make room for fabric.json and nccl.conf in the pod's volume %q, or set hint.require to false", names)
+	}
 	return warnings, &netconf.Problem{
-		Code:   netconf.CodeHint,
-		Remedy: fmt.Sprintf("give the pod an emptyDir volume named %q, or set hint.require to false", strings.Join(p.volumes, ", ")),
-		Field:  "hint.require",
-		Err:    fmt.Errorf("%w: %w", ErrUndelivered, why),
+		Code: netconf.CodeHint, Remedy: remedy, Field: "hint.require", Err: fmt.Errorf("%w: %w", ErrUndelivered, why),
 	}
 }
 
@@ -49,13 +54,13 @@ func (s *Store) fill(key, volume string, p pod, files []file) error {
 		return fmt.Errorf("hint is not in the pod's volume %q: %w", volume, err)
 	}
 	defer func() { _ = root.Close() }()
-	var errs []error
+	var first error
 	for _, f := range files {
-		if err := replace(root, f.name, f.text, 0o644); err != nil {
-			errs = append(errs, fmt.Errorf("hint is not in the pod's volume %q: %w", volume, err))
+		if err := replace(root, f.name, f.text, 0o644); err != nil && first == nil {
+			first = fmt.Errorf("hint is not in the pod's volume %q: %w", volume, err)
 		}
 	}
-	return errors.Join(errs...)
+	return first
 }
 
 // emptyDir opens the folder of a volume as a root that nothing leads out of. kubelet has made it before it asks for the
