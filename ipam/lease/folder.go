@@ -93,12 +93,16 @@ func (f folder) lease(l Lease) error {
 func (f folder) free(l Lease, now time.Time) error {
 	pool := poolName(l.Subnet)
 	err := f.replace(filepath.Join(pool, freedName), addrName(l.Addr), now.UTC().Format(time.RFC3339Nano))
-	// A full disk must not keep an address from being freed: it only loses its rest.
-	dropErr := f.drop(l)
+	return errors.Join(unlessFull(err), f.drop(l), f.prune(l.Subnet, now))
+}
+
+// unlessFull forgives a full disk where what could not be written only makes the next choice a less good one: it must not
+// keep an address from being given or freed.
+func unlessFull(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		err = nil
+		return nil
 	}
-	return errors.Join(err, dropErr, f.prune(l.Subnet, now))
+	return err
 }
 
 // drop removes the lease; one that is gone is dropped.
@@ -142,7 +146,7 @@ func (f folder) replace(dir, name, target string) error {
 }
 
 func (f folder) setCursor(r ipam.Range, addr netip.Addr) error {
-	return f.replace(filepath.Join(poolName(r.Subnet), cursorName), cursorFile(r), addr.String())
+	return unlessFull(f.replace(filepath.Join(poolName(r.Subnet), cursorName), cursorFile(r), addr.String()))
 }
 
 // cursor gives the address last given from r, or the zero address. What cannot be read as one is none: the worst that
