@@ -48,7 +48,9 @@ type difference struct {
 	errs, warnings []string
 }
 
-func (d *difference) lost(format string, args ...any) { d.errs = append(d.errs, fmt.Sprintf(format, args...)) }
+func (d *difference) lost(format string, args ...any) {
+	d.errs = append(d.errs, fmt.Sprintf(format, args...))
+}
 
 func (d *difference) warn(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachtest
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// Observe gives the facts of a function as this session sees them. A device in a namespace that no path leads to is seen as
+// little as on a real machine: no netdev, and of the RDMA device only that there is one.
+func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
+	if err := context.Cause(ctx); err != nil {
+		return attach.Facts{}, fmt.Errorf("observe %s: %w", q.PCI, err)
+	}
+	k := s.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.look()
+	f := attach.Facts{Mode: k.mode, Function: attach.Function{PCI: q.PCI}}
+	if fn := k.function(q.PCI); fn != nil {
+		f.Function = fn.Function
+		if pf := k.function(fn.PF); fn.VF && pf != nil && pf.link != nil && pf.link.ns == k.host {
+			f.Function.PFLink, f.Function.PFMTU = pf.link.name, pf.link.mtu
+		}
+		f.Link = s.linkFacts(fn.link)
+		f.RDMA = s.deviceFacts(fn.rdma)
+	}
+	for _, d := range k.rdma {
+		if d.soft && q.Soft != "" && d.name == q.Soft {
+			f.Soft = s.deviceFacts(d)
+		}
+		if d.uverbs >= 0 {
+			f.Uverbs = append(f.Uverbs, d.uverbs)
+		}
+		if d.ns == k.host {
+			f.HostRDMA = append(f.HostRDMA, d.name)
+		}
+	}
+	for _, l := range k.links {
+		switch {
+		case l.ns == k.host:
+			f.HostLinks = append(f.HostLinks, l.name)
+		case l.ns == s.pod:
+			f.PodLinks = append(f.PodLinks, l.name)
+		}
+	}
+	slices.Sort(f.Uverbs)
+	slices.Sort(f.HostRDMA)
+	slices.Sort(f.HostLinks)
+	slices.Sort(f.PodLinks)
+	return f, nil
+}
+
+// look lets held namespaces come nearer to their end.
+func (k *Kernel) look() {
+	for _, ns := range slices.Clone(k.spaces) {
+		if ns.visible || ns.returnIn < 0 {
+			continue
+		}
+		if ns.returnIn == 0 {
+			k.die(ns)
+			continue
+		}
+		ns.returnIn--
+	}
+}
+
+func (s *Session) linkFacts(l *link) *attach.Link {
+	if l == nil || l.ns != s.pod && !l.ns.visible {
+		return nil
+	}
+	addrs := slices.Clone(l.addrs)
+	slices.SortFunc(addrs, netip.Prefix.Compare)
+	return &attach.Link{
+		Place: attach.Place{NS: s.from(l.ns), Name: l.name}, Index: l.index, Type: l.kind, MAC: l.mac, MTU: l.mtu, Up: l.up,
+		Addrs: addrs, InUse: slices.Clone(l.inUse),
+	}
+}
+
+func (s *Session) deviceFacts(d *device) *attach.RDMA {
+	if d == nil {
+		return nil
+	}
+	ns := s.from(d.ns)
+	out := &attach.RDMA{Name: d.name, NS: ns, Uverbs: d.uverbs}
+	if ns == attach.Elsewhere && !d.ns.visible {
+		return out
+	}
+	out.Index, out.Ports = d.index, d.ports
+	if ns == attach.Elsewhere {
+		return out
+	}
+	out.NodeGUID, out.LinkLayer, out.Users = d.guid, d.linkLayer, slices.Clone(d.users)
+	return out
+}
+
+// Ports gives the ports of an RDMA device as the sysfs of namespace ns shows them.
+func (s *Session) Ports(ctx context.Context, ns attach.NS, name string) ([]attach.Port, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("read the ports of %s: %w", name, err)
+	}
+	k := s.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at := s.at(ns)
+	d := k.deviceAt(at, name)
+	if at == nil || d == nil {
+		return nil, fmt.Errorf("read the ports of %s: %w", name, attach.ErrConflict)
+	}
+	state := "DOWN"
+	if d.link != nil && d.link.up && d.link.carrier {
+		state = "ACTIVE"
+	}
+	return []attach.Port{{
+		Device: d.name, Number: 1, LinkLayer: d.linkLayer, State: state, RateMbps: 400000, GIDs: d.table.read(k.gidDelay),
+		TableSize: d.table.size,
+	}}, nil
+}
+
+// Mode gives the RDMA subsystem's namespace mode.
+func (k *Kernel) Mode() attach.Mode {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.mode
+}
+
+// Changes counts the state-changing system calls so far.
+func (k *Kernel) Changes() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.changes
+}
+
+// Sessions counts the sessions that are open.
+func (k *Kernel) Sessions() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.sessions
+}
+
+// Trace gives the steps that were asked for so far, also those that failed or had nothing to do.
+func (k *Kernel) Trace() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.trace)
+}
+
+// Where tells the namespace and name of a function's netdev and of its RDMA device, "host/eth3" or "/run/netns/a/net1"; empty
+// for what it does not have.
+func (k *Kernel) Where(a pci.Addr) [2]string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out [2]string
+	f := k.function(a)
+	if f == nil {
+		return out
+	}
+	if f.link != nil {
+		out[0] = k.label(f.link.ns) + "/" + f.link.name
+	}
+	if f.rdma != nil {
+		out[1] = k.label(f.rdma.ns) + "/" + f.rdma.name
+	}
+	return out
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachtest
+
+import (
+	"slices"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// What others do to the machine meanwhile: the pod, the node's owner, another program.
+
+// in runs fn under the lock.
+func (k *Kernel) in(fn func()) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	fn()
+}
+
+// AddLink puts a virtual link into the namespace that path leads to, or into the host's when it is empty.
+func (k *Kernel) AddLink(path, name string) {
+	k.in(func() {
+		ns := k.host
+		if path != "" {
+			ns = k.byPath(path)
+		}
+		k.newLink(link{ns: ns, name: name, kind: "ether", mac: "02:00:00:00:00:01", mtu: 1500})
+	})
+}
+
+// AddRDMA puts an RDMA device of no function into the host's namespace: it takes a name and a uverbs number.
+func (k *Kernel) AddRDMA(name string) {
+	k.in(func() {
+		k.newDevice(device{name: name, ns: k.host, guid: "0200:00ff:fe00:0001", ports: 1, linkLayer: "Ethernet"})
+	})
+}
+
+// RemoveRDMA takes an RDMA device away, of a function or not, leaving a hole in the uverbs numbers.
+func (k *Kernel) RemoveRDMA(name string) {
+	k.in(func() {
+		for _, d := range slices.Clone(k.rdma) {
+			if d.name != name {
+				continue
+			}
+			k.dropDevice(d)
+			if f := k.function(d.pci); f != nil {
+				f.rdma = nil
+			}
+		}
+	})
+}
+
+// RemoveFunction takes a function away with all it has, as sriov_numvfs does.
+func (k *Kernel) RemoveFunction(a pci.Addr) {
+	k.in(func() {
+		k.unbind(k.function(a))
+		k.functions = slices.DeleteFunc(k.functions, func(f *function) bool { return f.PCI == a })
+	})
+}
+
+// Rebind unbinds a function's driver and binds driver, the same when empty. What it makes is new: another RDMA index, and a
+// netdev at home under the name of its VF.
+func (k *Kernel) Rebind(a pci.Addr, driver string) {
+	k.in(func() {
+		f := k.function(a)
+		k.unbind(f)
+		if driver != "" {
+			f.Driver = driver
+			return
+		}
+		k.bind(f)
+	})
+}
+
+func (k *Kernel) unbind(f *function) {
+	if f.rdma != nil {
+		k.dropDevice(f.rdma)
+	}
+	if f.link != nil {
+		k.dropLink(f.link)
+	}
+	f.link, f.rdma, f.Driver = nil, nil, ""
+}
+
+// RenameLink is what a pod does to an interface that it does not want to be called so.
+func (k *Kernel) RenameLink(a pci.Addr, name string) {
+	k.in(func() { k.function(a).link.name = name; k.syncGIDs() })
+}
+
+// RenameRDMA gives a function's RDMA device another name.
+func (k *Kernel) RenameRDMA(a pci.Addr, name string) {
+	k.in(func() { k.function(a).rdma.name = name })
+}
+
+// SetLink changes a function's link: MAC if not empty, MTU if not 0, and its state.
+func (k *Kernel) SetLink(a pci.Addr, mac string, mtu int, up bool) {
+	k.in(func() {
+		l := k.function(a).link
+		if mac != "" {
+			l.mac = mac
+		}
+		if mtu != 0 {
+			l.mtu = mtu
+		}
+		setUp(l, up)
+		k.syncGIDs()
+	})
+}
+
+// SetMaxMTU bounds what the driver of a function's link takes.
+func (k *Kernel) SetMaxMTU(a pci.Addr, mtu int) { k.in(func() { k.function(a).link.maxMTU = mtu }) }
+
+// SetCarrier plugs the cable in or out.
+func (k *Kernel) SetCarrier(a pci.Addr, on bool) { k.in(func() { k.function(a).link.carrier = on }) }
+
+// SetInUse says what the node does with a function's link.
+func (k *Kernel) SetInUse(a pci.Addr, what ...string) {
+	k.in(func() { k.function(a).link.inUse = what })
+}
+
+// SetUsers says which processes have a function's RDMA device open.
+func (k *Kernel) SetUsers(a pci.Addr, users ...string) {
+	k.in(func() { k.function(a).rdma.users = users })
+}
+
+// FlushAddrs takes every address off a function's link.
+func (k *Kernel) FlushAddrs(a pci.Addr) {
+	k.in(func() { k.function(a).link.addrs = nil; k.syncGIDs() })
+}
+
+// DisableIPv6 sets disable_ipv6 on every link that comes into a namespace from now on, as runtimes do in clusters without IPv6.
+func (k *Kernel) DisableIPv6(path string) { k.in(func() { k.byPath(path).noIPv6 = true }) }
+
+// SetMode sets the mode of the RDMA subsystem, whatever a kernel would say.
+func (k *Kernel) SetMode(m attach.Mode) { k.in(func() { k.mode = m }) }
+
+// RefuseSoftMoves lets soft RoCE devices be made but not moved, with err: kernels before 7.1.
+func (k *Kernel) RefuseSoftMoves(err error) { k.in(func() { k.noSoft = err }) }
