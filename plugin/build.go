@@ -46,10 +46,11 @@ func New(c Config) *Plugin {
 	read := sync.OnceValues(c.Node)
 	node, _ := read() // a broken file is reported by the verb that needs it; its defaults serve until then
 	locks := lock.New(filepath.Join(c.Dir, "locks"))
+	pool := func(ctx context.Context) (func(), error) { return locks.Acquire(ctx, "pool", "an allocation") }
 	return &Plugin{
 		Open:    c.Open,
 		Records: record.New(c.Dir),
-		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: locks.Acquire},
+		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: pool},
 		Hints:   &hint.Store{Root: c.Dir, KubeletRoot: node.KubeletRoot, Lock: locks.Acquire},
 		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, Node: read, Log: logger(c.Stderr, node.Log), Now: time.Now, Version: c.Version,
 	}

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build lab
+
+// Package cni plays the container runtime for tests in the guest: it calls the built podfabric as a process, with nothing but
+// environment and standard input, and holds the node against what it was before.
+package cni
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podfabric/podfabric/e2e/guest/node"
+	"github.com/podfabric/podfabric/plugin/hint"
+	"github.com/podfabric/podfabric/plugin/kernel"
+)
+
+// StateDir is the plugin's state folder in the guest.
+const StateDir = "/run/podfabric"
+
+// Call is one attachment as the runtime names it.
+type Call struct {
+	Conf        string
+	ContainerID string
+	IfName      string // empty: net1
+	NetNS       string // path; may be empty on DEL
+	UID         string // of the pod; empty: outside Kubernetes
+	Args        string // more CNI_ARGS
+	Path        string // CNI_PATH; empty: node.Bin
+}
+
+// Failure is a CNI error as the plugin prints it.
+type Failure struct {
+	Code    uint   `json:"code"`
+	Msg     string `json:"msg"`
+	Details string `json:"details"`
+}
+
+// Text is all that a person reads of a failure.
+func (f Failure) Text() string { return f.Msg + "; " + f.Details }
+
+// Add calls ADD and wants it to succeed.
+func (c Call) Add(t testing.TB) *types100.Result {
+	t.Helper()
+	out, failure := c.Run(t, "ADD")
+	if failure != nil {
+		t.Fatalf("ADD of %s: code %d: %s", c.ContainerID, failure.Code, failure.Text())
+	}
+	var r types100.Result
+	if err := json.Unmarshal(out, &r); err != nil {
+		t.Fatalf("ADD of %s printed %q: %v", c.ContainerID, out, err)
+	}
+	return &r
+}
+
+// AddFails calls ADD, wants code and the texts in the answer, and wants the node unchanged.
+func (c Call) AddFails(t testing.TB, code uint, texts ...string) {
+	t.Helper()
+	before := Look(t)
+	_, failure := c.Run(t, "ADD")
+	if failure == nil {
+		t.Fatalf("ADD of %s succeeded; wanted code %d", c.ContainerID, code)
+	}
+	if failure.Code != code {
+		t.Errorf("ADD of %s: code %d: %s; wanted code %d", c.ContainerID, failure.Code, failure.Text(), code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(failure.Text(), text) {
+			t.Errorf("ADD of %s: %s\nwanted %q in it", c.ContainerID, failure.Text(), text)
+		}
+	}
+	if strings.Contains(failure.Text(), "no such file or directory") {
+		t.Errorf("Multus would take this failure as done: %s", failure.Text())
+	}
+	before.Unchanged(t)
+}
+
+// Del calls DEL and wants it to succeed.
+func (c Call) Del(t testing.TB) {
+	t.Helper()
+	if _, failure := c.Run(t, "DEL"); failure != nil {
+		t.Fatalf("DEL of %s: code %d: %s", c.ContainerID, failure.Code, failure.Text())
+	}
+}
+
+// Check calls CHECK and gives its failure, nil when there is none.
+func (c Call) Check(t testing.TB) *Failure {
+	t.Helper()
+	_, failure := c.Run(t, "CHECK")
+	return failure
+}
+
+// Run calls a verb. What the plugin logs goes to the test's log.
+func (c Call) Run(t testing.TB, verb string) ([]byte, *Failure) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(node.Bin, "podfabric"))
+	cmd.Stdin = strings.NewReader(c.Conf)
+	args := "IgnoreUnknown=1;K8S_POD_NAMESPACE=tests;K8S_POD_NAME=" + c.ContainerID
+	if c.UID != "" {
+		args += ";K8S_POD_UID=" + c.UID
+	}
+	if c.Args != "" {
+		args += ";" + c.Args
+	}
+	path, ifname := c.Path, c.IfName
+	if path == "" {
+		path = node.Bin
+	}
+	if ifname == "" {
+		ifname = "net1"
+	}
+	cmd.Env = append(os.Environ(), "CNI_COMMAND="+verb, "CNI_CONTAINERID="+c.ContainerID, "CNI_IFNAME="+ifname,
+		"CNI_NETNS="+c.NetNS, "CNI_PATH="+path, "CNI_ARGS="+args)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	t.Logf("%s %s/%s: %v\n%s%s", verb, c.ContainerID, ifname, err, stdout.Bytes(), stderr.Bytes())
+	if err == nil {
+		return stdout.Bytes(), nil
+	}
+	var failure Failure
+	if jsonErr := json.Unmarshal(stdout.Bytes(), &failure); jsonErr != nil {
+		t.Fatalf("%s of %s ended with %v and printed no CNI error: %q", verb, c.ContainerID, err, stdout.Bytes())
+	}
+	return nil, &failure
+}
+
+// Hint reads fabric.json of the pod, and nccl.conf's settings without comments.
+func (c Call) Hint(t testing.TB) (hint.Document, []string) {
+	t.Helper()
+	key := c.UID
+	if key == "" {
+		key = c.ContainerID
+	}
+	dir := filepath.Join(StateDir, "pods", key)
+	text, err := os.ReadFile(filepath.Join(dir, "fabric.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc hint.Document
+	if err := json.Unmarshal(text, &doc); err != nil {
+		t.Fatalf("read the hint %s: %v", text, err)
+	}
+	conf, err := os.ReadFile(filepath.Join(dir, "nccl.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var settings []string
+	for line := range strings.Lines(string(conf)) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			settings = append(settings, line)
+		}
+	}
+	return doc, settings
+}
+
+// Volume makes the emptyDir of a pod, as kubelet does, and gives its path.
+func (c Call) Volume(t testing.TB, name string) string {
+	t.Helper()
+	pod := filepath.Join("/var/lib/kubelet/pods", c.UID)
+	dir := filepath.Join(pod, "volumes/kubernetes.io~empty-dir", name)
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(pod) })
+	return dir
+}
+
+// Node is what a node was at one moment: devices and files.
+type Node struct {
+	devices kernel.Snapshot
+	files   []string
+}
+
+// Look takes everything down.
+func Look(t testing.TB) Node {
+	t.Helper()
+	s, err := kernel.New().Snapshot(context.Background())
+	if err != nil {
+		t.Fatalf("look at the node: %v", err)
+	}
+	return Node{s, files(t)}
+}
+
+// Unchanged fails the test for everything that is not as it was.
+func (n Node) Unchanged(t testing.TB) {
+	t.Helper()
+	now := Look(t)
+	for _, line := range kernel.Diff(n.devices, now.devices) {
+		t.Errorf("the node changed: %s", line)
+	}
+	if diff := cmp.Diff(n.files, now.files); diff != "" {
+		t.Errorf("the state folder changed (-before +now):\n%s", diff)
+	}
+}
+
+// files lists what the plugin keeps. Locks and home names stay for the boot and say nothing of an attachment.
+func files(t testing.TB) []string {
+	t.Helper()
+	var out []string
+	err := filepath.WalkDir(StateDir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, _ := filepath.Rel(StateDir, path)
+		if d.IsDir() && (rel == "locks" || rel == "names") {
+			return fs.SkipDir
+		}
+		if !d.IsDir() && !strings.Contains(rel, ".freed") && !strings.Contains(filepath.Base(rel), "lock") {
+			out = append(out, rel)
+		}
+		return nil
+	})
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	slices.Sort(out)
+	return out
+}
