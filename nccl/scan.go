@@ -35,14 +35,6 @@ type GID struct {
 	Type  string     // RoCEv1, RoCEv2; empty when reading it gives EINVAL
 }
 
-// raw gives the 16 bytes that ibv_query_gid returns.
-func (g GID) raw() [16]byte {
-	if !g.Addr.IsValid() {
-		return [16]byte{}
-	}
-	return g.Addr.As16()
-}
-
 // Table is the GID table of one RoCE port. Slots that are not in List are empty.
 type Table struct {
 	List []GID
@@ -60,15 +52,24 @@ func (t Table) size() int {
 	return min(n, maxTable)
 }
 
-// slots gives every slot in order; an empty one has no address and no readable type.
-func (t Table) slots() []GID {
-	slots := make([]GID, t.size())
+// slot is what NCCL sees of one index.
+type slot struct {
+	raw   [16]byte // ibv_query_gid; all zero: empty
+	six   bool     // getGidAddrFamily
+	valid bool     // validGid
+	text  string   // of the type; empty: EINVAL
+}
+
+// slots gives every slot in order.
+func (t Table) slots() []slot {
+	slots := make([]slot, t.size())
 	for i := range slots {
-		slots[i].Index = i
+		slots[i].six = true // as zero is no IPv4 address
 	}
 	for _, g := range t.List {
 		if g.Index >= 0 && g.Index < len(slots) {
-			slots[g.Index] = g
+			raw := g.Addr.As16()
+			slots[g.Index] = slot{raw: raw, six: isSix(raw), valid: valid(raw), text: g.Type}
 		}
 	}
 	return slots
@@ -103,19 +104,23 @@ func (o Outcome) String() string {
 // an empty slot can be taken, a range that matches nothing leaves index 0, and from 2.26 a type that cannot be read leaves a
 // variable unset. The table must be the process's view: where the driver hides other pods' types, they have none here.
 func Simulate(t Table, v Version, env map[string]string) Outcome {
+	return simulate(t.slots(), v, env)
+}
+
+func simulate(slots []slot, v Version, env map[string]string) Outcome {
 	def := int64(-1)
 	if v.Before(2, 21) {
 		def = 0
 	}
 	index := intParam(env[VarGIDIndex], def)
 	switch {
-	case index >= int64(t.size()) || index < 0 && v.Before(2, 21):
+	case index >= int64(len(slots)) || index < 0 && v.Before(2, 21):
 		return Outcome{Kind: Abort, Index: -1, Why: fmt.Sprintf("ibv_query_gid has no index %d", index)}
 	case index >= 0:
 		return Outcome{Kind: OK, Index: int(index)}
 	}
-	s := scan{slots: t.slots(), version: v, six: env[VarAddrFamily] == "AF_INET6", roce: intParam(env[VarRoCE], 2)}
-	if !s.setRange(env[VarAddrRange]) {
+	s := scan{slots: slots, skips: !v.Before(2, 26), six: env[VarAddrFamily] == "AF_INET6", roce: intParam(env[VarRoCE], 2)}
+	if !s.setRange(env[VarAddrRange], !v.Before(2, 23)) {
 		return Outcome{Kind: Abort, Index: -1, Why: VarAddrRange + " without a length ends the process"}
 	}
 	for i := 1; i < len(s.slots); i++ {
@@ -128,8 +133,8 @@ func Simulate(t Table, v Version, env map[string]string) Outcome {
 
 // scan is the state of one run over a table.
 type scan struct {
-	slots   []GID
-	version Version
+	slots   []slot
+	skips   bool   // goes on when a type cannot be read
 	six     bool   // AF_INET6 is wanted
 	prefix  []byte // wanted range, 4 or 16 bytes
 	bits    int    // 0: any address; negative: none at all, as NCCL's arithmetic has it
@@ -139,14 +144,14 @@ type scan struct {
 
 // setRange is envIbAddrRange: anything wrong means no range, but a missing length, which early versions walk into. It
 // returns false for that.
-func (s *scan) setRange(text string) bool {
+func (s *scan) setRange(text string, checks bool) bool {
 	if text == "" {
 		return true
 	}
 	text = text[:min(len(text), 127)]
 	host, length, found := strings.Cut(text, "/")
 	if !found {
-		return !s.version.Before(2, 23)
+		return checks
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Zone() != "" || addr.Is4() == s.six {
@@ -162,29 +167,30 @@ func (s *scan) setRange(text string) bool {
 
 // consider is ncclUpdateGidIndex for one candidate. It returns nil when the scan goes on.
 func (s *scan) consider(index int) *Outcome {
-	cur, cand := s.slots[s.current], s.slots[index]
-	curRaw, candRaw := cur.raw(), cand.raw()
-	wanted, fits := isSix(candRaw) == s.six, s.inRange(candRaw)
-	if isSix(candRaw) != isSix(curRaw) && wanted && fits {
+	cur, cand := &s.slots[s.current], &s.slots[index]
+	if cand.six != s.six || !s.inRange(&cand.raw) {
+		return nil
+	}
+	if cand.six != cur.six {
 		s.current = index
 		return nil
 	}
-	if !wanted || !fits || !valid(candRaw) {
+	if !cand.valid {
 		return nil
 	}
-	curVer, curSet := roceVersion(cur.Type)
-	candVer, candSet := roceVersion(cand.Type)
-	if s.version.Before(2, 26) {
-		for _, g := range []GID{cur, cand} {
-			if g.Type == "" {
-				return &Outcome{Kind: Abort, Index: -1, Why: fmt.Sprintf("the type of index %d cannot be read", g.Index)}
+	if !s.skips {
+		for _, i := range []int{s.current, index} {
+			if s.slots[i].text == "" {
+				return &Outcome{Kind: Abort, Index: -1, Why: fmt.Sprintf("the type of index %d cannot be read", i)}
 			}
 		}
 	}
+	curVer, curSet := roceVersion(cur.text)
+	candVer, candSet := roceVersion(cand.text)
 	if !candSet || candVer != s.roce {
 		return nil // NCCL presets the candidate's version to -1
 	}
-	if !valid(curRaw) {
+	if !cur.valid {
 		s.current = index
 		return nil
 	}
@@ -199,7 +205,7 @@ func (s *scan) consider(index int) *Outcome {
 }
 
 // inRange is matchGidAddrPrefix, which for IPv4 looks at the last four bytes alone.
-func (s *scan) inRange(raw [16]byte) bool {
+func (s *scan) inRange(raw *[16]byte) bool {
 	if s.bits <= 0 {
 		return s.bits == 0
 	}
@@ -212,7 +218,7 @@ func (s *scan) inRange(raw [16]byte) bool {
 	return rest == 0 || (have[whole]^s.prefix[whole])>>(8-rest) == 0
 }
 
-// isSix is getGidAddrFamily: IPv4 is ::ffff:0:0/96 and its multicast form ff0e::ffff:0:0/96.
+// isSix: IPv4 is ::ffff:0:0/96 and its multicast form ff0e::ffff:0:0/96.
 func isSix(raw [16]byte) bool {
 	mapped := [12]byte{10: 0xff, 11: 0xff}
 	multicast := [12]byte{0: 0xff, 1: 0x0e, 10: 0xff, 11: 0xff}
@@ -220,7 +226,7 @@ func isSix(raw [16]byte) bool {
 	return head != mapped && head != multicast
 }
 
-// valid is validGid: neither zero nor link-local, which for NCCL is fe80::/64.
+// valid: neither zero nor link-local, which for NCCL is fe80::/64.
 func valid(raw [16]byte) bool {
 	linkLocal := [8]byte{0xfe, 0x80}
 	return raw != [16]byte{} && [8]byte(raw[:8]) != linkLocal

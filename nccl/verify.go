@@ -16,8 +16,9 @@ func disagreement(rails []Rail, oldest Version, settings []Setting) string {
 	}
 	for _, r := range rails {
 		for _, table := range r.reachable() {
+			slots := table.slots()
 			for _, v := range From(oldest) {
-				if got := Simulate(table, v, env); got.Kind != OK || !r.right(got.Index) {
+				if got := simulate(slots, v, env); got.Kind != OK || !r.right(got.Index) {
 					return fmt.Sprintf("NCCL %s would not pick the pod's GID on %s but %s", v, r.HCA, got)
 				}
 			}
@@ -34,9 +35,9 @@ func (r Rail) reachable() []Table {
 		return tables
 	}
 	var free []int
-	for _, g := range r.Table.slots() {
-		if !g.Addr.IsValid() {
-			free = append(free, g.Index)
+	for i, s := range r.Table.slots() {
+		if s.raw == [16]byte{} {
+			free = append(free, i)
 		}
 	}
 	if len(free) == 0 {

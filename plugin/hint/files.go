@@ -94,10 +94,12 @@ func remove(root *os.Root, name string) error {
 	return nil
 }
 
+const tempPrefix = ".podfabric-"
+
 // replace writes a file beside its name and renames it, all within root. It opens neither what stands at the name nor what
 // stands at the temporary one, which is fixed so that a killed writer leaves one file at most.
 func replace(root *os.Root, name string, data []byte, mode os.FileMode) error {
-	temp := path.Join(path.Dir(name), ".podfabric-"+path.Base(name))
+	temp := path.Join(path.Dir(name), tempPrefix+path.Base(name))
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("clear %s: %w", temp, err)
 	}
@@ -128,24 +130,36 @@ func (l list) without(o attach.Owner) list {
 	return slices.DeleteFunc(slices.Clone(l), func(f Fragment) bool { return f.Owner == o })
 }
 
+// interfaces lists those that have a part in a sandbox's folder, by file names alone.
+func interfaces(root *os.Root, dir string) ([]string, error) {
+	files, err := names(root, dir)
+	if err != nil {
+		return nil, err
+	}
+	var ifnames []string
+	for _, file := range files {
+		if ifname, ok := strings.CutSuffix(file, ".json"); ok && !strings.HasPrefix(file, tempPrefix) {
+			ifnames = append(ifnames, ifname)
+		}
+	}
+	return ifnames, nil
+}
+
 // fragments reads those of one sandbox. One that cannot be read is left out with a warning: it costs the pod a rail in the
 // hint, an error would cost it the pod.
 func fragments(root *os.Root, key, container string) (list, []string, error) {
 	dir := path.Join(fragmentsDir, key, container)
-	files, err := names(root, dir)
+	ifnames, err := interfaces(root, dir)
 	if err != nil {
 		return nil, nil, err
 	}
 	var all list
 	var warnings []string
-	for _, file := range files {
-		ifname, ok := strings.CutSuffix(file, ".json")
-		if !ok || strings.HasPrefix(file, ".podfabric-") {
-			continue
-		}
-		text, err := root.ReadFile(path.Join(dir, file))
+	for _, ifname := range ifnames {
+		name := path.Join(dir, ifname+".json")
+		text, err := root.ReadFile(name)
 		if err != nil {
-			return nil, nil, fmt.Errorf("read %s: %w", path.Join(dir, file), cause(err))
+			return nil, nil, fmt.Errorf("read %s: %w", name, cause(err))
 		}
 		f, err := DecodeFragment(text)
 		if err == nil && f.Owner != (attach.Owner{ContainerID: container, IfName: ifname}) {

@@ -18,7 +18,7 @@ import (
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew") //nolint:gochecknoglobals // flags are
+var update = flag.Bool("update", false, "write the golden files anew")
 
 const (
 	uid     = "6f1c1c9e-0000-4000-8000-000000000001"

@@ -46,8 +46,8 @@ func (s schema) at(place string, rule map[string]any, v any) []string {
 		switch keyword {
 		case "$schema", "$id", "$defs", "title", "description":
 		case "$ref":
-			name := strings.TrimPrefix(arg.(string), "#/$defs/")
-			bad = append(bad, s.at(place, s.root["$defs"].(map[string]any)[name].(map[string]any), v)...)
+			name := strings.TrimPrefix(as[string](arg), "#/$defs/")
+			bad = append(bad, s.at(place, as[object](as[object](s.root["$defs"])[name]), v)...)
 		case "type":
 			types, many := arg.([]any)
 			if !many {
@@ -61,33 +61,33 @@ func (s schema) at(place string, rule map[string]any, v any) []string {
 				fail("is %v, not %v", v, arg)
 			}
 		case "enum":
-			if !slices.Contains(arg.([]any), v) {
+			if !slices.Contains(as[[]any](arg), v) {
 				fail("is %v, not one of %v", v, arg)
 			}
 		case "minimum":
-			if n, ok := v.(float64); ok && n < arg.(float64) {
+			if n, ok := v.(float64); ok && n < as[float64](arg) {
 				fail("is %v, below %v", n, arg)
 			}
 		case "required":
-			for _, name := range arg.([]any) {
-				if object, ok := v.(map[string]any); ok && object[name.(string)] == nil && !has(object, name.(string)) {
+			have, isObject := v.(object)
+			for _, name := range as[[]any](arg) {
+				if _, ok := have[as[string](name)]; isObject && !ok {
 					fail("lacks %s", name)
 				}
 			}
 		case "properties":
-			object, _ := v.(map[string]any)
-			for _, name := range slices.Sorted(maps.Keys(object)) {
-				sub, ok := arg.(map[string]any)[name].(map[string]any)
-				if !ok {
+			have := as[object](v)
+			for _, name := range slices.Sorted(maps.Keys(have)) {
+				sub := as[object](as[object](arg)[name])
+				if sub == nil {
 					fail("has %s, which the schema does not know", name)
 					continue
 				}
-				bad = append(bad, s.at(place+"."+name, sub, object[name])...)
+				bad = append(bad, s.at(place+"."+name, sub, have[name])...)
 			}
 		case "items":
-			list, _ := v.([]any)
-			for i, item := range list {
-				bad = append(bad, s.at(fmt.Sprintf("%s[%d]", place, i), arg.(map[string]any), item)...)
+			for i, item := range as[[]any](v) {
+				bad = append(bad, s.at(fmt.Sprintf("%s[%d]", place, i), as[object](arg), item)...)
 			}
 		default:
 			fail("the schema uses %q, which this test cannot check", keyword)
@@ -96,9 +96,13 @@ func (s schema) at(place string, rule map[string]any, v any) []string {
 	return bad
 }
 
-func has(object map[string]any, name string) bool {
-	_, ok := object[name]
-	return ok
+// object is a JSON object.
+type object = map[string]any
+
+// as gives v as a T, or the zero value, which then fails some check.
+func as[T any](v any) T {
+	t, _ := v.(T)
+	return t
 }
 
 func typeOf(v any) string {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -126,7 +125,7 @@ func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
 	if err != nil {
 		return err
 	}
-	left, err := names(root, path.Join(fragmentsDir, key, o.ContainerID))
+	left, err := interfaces(root, path.Join(fragmentsDir, key, o.ContainerID))
 	if err != nil {
 		return err
 	}
@@ -195,12 +194,12 @@ func allDead(root *os.Root, key string, alive func(attach.Owner) bool) (bool, er
 		return false, err
 	}
 	for _, c := range containers {
-		files, err := names(root, path.Join(fragmentsDir, key, c))
+		ifnames, err := interfaces(root, path.Join(fragmentsDir, key, c))
 		if err != nil {
 			return false, err
 		}
-		for _, f := range files {
-			if ifname, ok := strings.CutSuffix(f, ".json"); ok && alive(attach.Owner{ContainerID: c, IfName: ifname}) {
+		for _, ifname := range ifnames {
+			if alive(attach.Owner{ContainerID: c, IfName: ifname}) {
 				return false, nil
 			}
 		}

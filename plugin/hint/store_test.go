@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/hint"
 )
@@ -239,83 +238,6 @@ func TestDropWhatNeverWas(t *testing.T) {
 	}
 }
 
-func TestSettingsThatDiffer(t *testing.T) {
-	t.Parallel()
-	tc := 106
-	tests := []struct {
-		key    string
-		change func(*hint.Settings)
-	}{
-		{"hint.volume", func(s *hint.Settings) { s.Volume = "other" }},
-		{"hint.require", func(s *hint.Settings) { s.Require = true }},
-		{"hint.nccl", func(s *hint.Settings) { s.NCCL = "2.26" }},
-		{"hint.noRight", func(s *hint.Settings) { s.NoRight = netconf.NoRightFail }},
-		{"hint.failClosed", func(s *hint.Settings) { s.FailClosed = true }},
-		{"hint.trafficClass", func(s *hint.Settings) { s.TrafficClass = &tc }},
-	}
-	for _, tt := range tests {
-		t.Run(tt.key, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, "podfabric")
-			n.put(t, attachment(1, "10.1.0.5/24"))
-			before := n.tree(t)
-			f := attachment(2, "10.2.0.5/24")
-			tt.change(&f.Settings)
-			_, err := n.store.Put(t.Context(), uid, f)
-			var problem *netconf.Problem
-			if !errors.Is(err, hint.ErrConflict) || !errors.As(err, &problem) {
-				t.Fatalf("got %v, want a problem that wraps ErrConflict", err)
-			}
-			for _, word := range []string{tt.key, "rail1", "rail2"} {
-				if !strings.Contains(problem.Remedy, word) {
-					t.Errorf("the remedy does not name %s: %s", word, problem.Remedy)
-				}
-			}
-			if problem.Code != netconf.CodeInvalid || problem.Field != tt.key {
-				t.Errorf("code %d, field %s", problem.Code, problem.Field)
-			}
-			if diff := cmp.Diff(before, n.tree(t)); diff != "" {
-				t.Errorf("on disk (-before +after):\n%s", diff)
-			}
-		})
-	}
-}
-
-// What a storage network says is no business of NCCL's, and defaults that are spelt out are no difference.
-func TestSettingsThatMayDiffer(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "podfabric", "other")
-	other := storage(attachment(1, "10.9.0.5/24"))
-	other.Settings.FailClosed, other.Settings.Volume, other.Settings.NCCL = true, "other", "2.26"
-	n.put(t, other)
-	n.put(t, attachment(2, "10.2.0.5/24"))
-	spelt := attachment(3, "10.3.0.5/24")
-	spelt.Settings.NCCL, spelt.Settings.NoRight = ">=2.21", ""
-	n.put(t, spelt)
-	text := n.pod(t, "nccl.conf")
-	if strings.Contains(text, "NCCL_NET=IB") || !strings.Contains(text, "NCCL_IB_HCA==mlx5_2:1,mlx5_3:1\n") {
-		t.Errorf("got:\n%s", text)
-	}
-}
-
-func TestNoRight(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "podfabric")
-	one, two := macvlan(attachment(1, "10.1.0.5/24")), macvlan(attachment(2, "10.2.0.5/24"))
-	n.put(t, one)
-	if warnings := n.put(t, two); len(warnings) != 1 || !strings.Contains(warnings[0], "NCCL takes one") {
-		t.Errorf("warnings: %q", warnings)
-	}
-	one.Settings.NoRight, two.Settings.NoRight = netconf.NoRightFail, netconf.NoRightFail
-	strict := newNode(t, "podfabric")
-	strict.put(t, one)
-	_, err := strict.store.Put(t.Context(), uid, two)
-	var problem *netconf.Problem
-	if !errors.Is(err, hint.ErrNoRight) || !errors.As(err, &problem) || problem.Code != netconf.CodeHint {
-		t.Errorf("got %v, want a problem of code %d that wraps ErrNoRight", err, netconf.CodeHint)
-	}
-}
-
 func TestLockHeld(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "podfabric")
@@ -374,81 +296,23 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// A part that a crash or another version left unreadable costs the pod a rail, not the pod.
-func TestUnreadablePart(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "podfabric")
-	n.put(t, attachment(1, "10.1.0.5/24"))
-	path := filepath.Join(n.store.Root, "fragments", uid, sandbox, "net1.json")
-	for _, text := range []string{"", "{", `{"version":2}`, `{"version":1,"owner":{"containerID":"x","ifname":"y"}}`} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		warnings := n.put(t, attachment(2, "10.2.0.5/24"))
-		if len(warnings) != 1 || !strings.Contains(warnings[0], "lacks net1") {
-			t.Errorf("%q: warnings %q", text, warnings)
-		}
-	}
-	n.drop(t, attachment(1))
-	if warnings := n.put(t, attachment(2, "10.2.0.5/24")); len(warnings) > 0 {
-		t.Errorf("after it was dropped: %q", warnings)
-	}
-}
-
-func TestNames(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "podfabric")
-	for _, bad := range []struct{ key, container, ifname string }{
-		{"..", "c", "net1"},
-		{"a/b", "c", "net1"},
-		{uid, "../c", "net1"},
-		{uid, "c", ".."},
-		{uid, "c", ""},
-		{uid, "c\x00", "net1"},
-		{"", "", "net1"},
-	} {
-		f := attachment(1, "10.1.0.5/24")
-		f.Owner = attach.Owner{ContainerID: bad.container, IfName: bad.ifname}
-		if _, err := n.store.Put(t.Context(), bad.key, f); !errors.Is(err, hint.ErrName) {
-			t.Errorf("Put(%+v): %v", bad, err)
-		}
-		if err := n.store.Drop(t.Context(), bad.key, f.Owner); !errors.Is(err, hint.ErrName) {
-			t.Errorf("Drop(%+v): %v", bad, err)
-		}
-	}
-	if got := n.tree(t); len(got) > 0 {
-		t.Errorf("made %v", got)
-	}
-}
-
-// A device renamed to something that would change NCCL's list costs the hint, not the pod.
-func TestHostileDeviceName(t *testing.T) {
+// A writer killed between its temporary file and the rename keeps no pod from being cleared.
+func TestKilledWriter(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "podfabric")
 	f := attachment(1, "10.1.0.5/24")
-	f.RDMA.Device = "mlx5_0\nNCCL_NET_PLUGIN=/tmp/x.so"
-	if warnings := n.put(t, f); len(warnings) == 0 {
-		t.Error("nothing is warned of")
-	}
-	if text := n.pod(t, "nccl.conf"); strings.Contains(text, "=") || strings.Contains(text, "\nNCCL") {
-		t.Errorf("got:\n%s", text)
-	}
-}
-
-func FuzzDecodeFragment(f *testing.F) {
-	f.Add([]byte(`{"version":1,"owner":{"containerID":"c1","ifname":"net1"},"addresses":["10.0.0.1/24"],"rdma":{"gids":[{"index":-1,"addr":""}]}}`))
-	f.Add([]byte(`{"version":1,"pci":"0000:3b:00.2","rail":3,"hint":{"role":"x","nccl":"y"}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		part, err := hint.DecodeFragment(text)
-		if err != nil {
-			if !errors.Is(err, hint.ErrFragment) {
-				t.Errorf("%v does not wrap ErrFragment", err)
-			}
-			return
+	n.put(t, f)
+	for _, dir := range []string{"fragments/" + uid + "/c1/.podfabric-net1.json", "pods/" + uid + "/.podfabric-nccl.conf"} {
+		if err := os.WriteFile(filepath.Join(n.store.Root, dir), []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
 		}
-		// Whatever was decoded, rendering it must not end the plugin; what it renders is checked with good parts.
-		part.Owner = attach.Owner{ContainerID: "c1", IfName: "net1"}
-		part.Pod.UID = ""
-		_, _ = newNode(t).store.Put(t.Context(), "", part)
-	})
+	}
+	n.put(t, f)
+	if err := os.WriteFile(filepath.Join(n.store.Root, "fragments", uid, sandbox, ".podfabric-net9.json"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n.drop(t, f)
+	if diff := cmp.Diff([]string{"drwx------ fragments", "drwxr-xr-x pods"}, n.tree(t)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
 }
