@@ -123,7 +123,7 @@ func runGuest(ctx context.Context, o options, root string, r *report) error {
 		return fmt.Errorf("make a work folder: %w", err)
 	}
 	if err := buildCommands(ctx, root, bin, "./cmd/..."); err != nil {
-		return err
+		r.fault("./cmd does not build: %v", err) // go has said why; a package that needs no command can still say something
 	}
 	for _, p := range pkgs {
 		if err := runMachine(ctx, o, root, work, p, r); err != nil {
@@ -192,7 +192,7 @@ func runMachine(ctx context.Context, o options, root, work string, pkg listed, r
 	}
 	console := filepath.Join(dir, "console")
 	boot := prof.bootCommand(ctx, root, script, exe, extra, filepath.Join(pkg.Dir, "testdata"), console)
-	if err := readMachine(ctx, root, boot, pkg, r); err != nil {
+	if err := readMachine(ctx, root, boot, pkg, o.run != "", r); err != nil {
 		return err
 	}
 	return r.checkConsole(relative(pkg.ImportPath), console)
@@ -222,8 +222,9 @@ func (p profile) bootCommand(ctx context.Context, root, script, exe, bin, testda
 	return command(ctx, root, filepath.Join(root, "e2e", "lab", "boot"), append(args, "--script", script)...)
 }
 
-// readMachine runs a boot and turns its output, a test binary's, into go test's events.
-func readMachine(ctx context.Context, root string, boot *exec.Cmd, pkg listed, r *report) error {
+// readMachine runs a boot and turns its output, a test binary's, into go test's events. If the tests are not narrowed to some, there
+// must be one.
+func readMachine(ctx context.Context, root string, boot *exec.Cmd, pkg listed, narrowed bool, r *report) error {
 	raw, err := boot.StdoutPipe()
 	if err != nil {
 		return fmt.Errorf("boot: %w", err)
@@ -240,7 +241,7 @@ func readMachine(ctx context.Context, root string, boot *exec.Cmd, pkg listed, r
 	if err := convert.Start(); err != nil {
 		return fmt.Errorf("run test2json: %w", err)
 	}
-	before := *r.counts[envGuest]
+	before, faults := *r.counts[envGuest], len(r.faults)
 	env := func(string, string) string { return envGuest }
 	if err := r.read(events, env, func(string) {}); err != nil {
 		return err
@@ -252,6 +253,9 @@ func readMachine(ctx context.Context, root string, boot *exec.Cmd, pkg listed, r
 	if err := boot.Wait(); err != nil && r.counts[envGuest].failed == before.failed {
 		r.replayUnfinished(pkg.ImportPath)
 		r.fault("%s: the guest ended with %v, though no test failed", relative(pkg.ImportPath), err)
+	}
+	if !narrowed && *r.counts[envGuest] == before && len(r.faults) == faults {
+		r.fault("%s: no test ran", relative(pkg.ImportPath))
 	}
 	return nil
 }
