@@ -104,10 +104,10 @@ func (c Caller) start(ctx context.Context, path string, conf []byte, environ []s
 	if errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended well and left a child behind that keeps its output open
 	}
-	if c.Stderr != nil && stderr.Len() > 0 {
-		_, _ = io.Copy(c.Stderr, bytes.NewReader(stderr.Bytes()))
+	if c.Stderr != nil && stderr.kept.Len() > 0 {
+		_, _ = io.Copy(c.Stderr, bytes.NewReader(stderr.kept.Bytes()))
 	}
-	return stdout.Bytes(), stderr.Bytes(), err //nolint:wrapcheck // failure words it
+	return stdout.kept.Bytes(), stderr.kept.Bytes(), err //nolint:wrapcheck // failure words it
 }
 
 // environ is what CNI passes to a plugin (specification, section "Parameters").
@@ -160,19 +160,20 @@ func find(plugin string, folders []string) (string, error) {
 // errTooLong stops a delegate that prints without end.
 var errTooLong = errors.New("too much output")
 
-// limited keeps the first outputMax bytes. With stop it fails beyond them, which closes the pipe; else it drops the rest.
+// limited keeps the first outputMax bytes. With stop it fails beyond them, which closes the pipe; else it drops the rest. The
+// buffer is not embedded: io.Copy would find its ReadFrom, which knows no limit.
 type limited struct {
-	bytes.Buffer
+	kept bytes.Buffer
 	stop bool
 }
 
 // Write keeps what fits.
 func (l *limited) Write(p []byte) (int, error) {
-	room := outputMax - l.Len()
+	room := outputMax - l.kept.Len()
 	if len(p) <= room {
-		return l.Buffer.Write(p) //nolint:wrapcheck // never fails
+		return l.kept.Write(p) //nolint:wrapcheck // never fails
 	}
-	_, _ = l.Buffer.Write(p[:room])
+	_, _ = l.kept.Write(p[:room])
 	if l.stop {
 		return room, errTooLong
 	}

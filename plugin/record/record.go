@@ -92,27 +92,27 @@ type IPAM struct {
 
 // Record is one attachment. It holds facts and the result, never steps, so that a newer program can undo an older one's work.
 type Record struct {
-	Version    int             `json:"version"` // set by Save
-	State      State           `json:"state"`
-	Owner      attach.Owner    `json:"owner"`
-	Pod        netconf.Pod     `json:"pod"`
-	Network    string          `json:"network"`
-	CNIVersion string          `json:"cniVersion,omitempty"`
-	NetNS      attach.NetNS    `json:"netns"`
-	Device     pci.Addr        `json:"device"`
-	Kind       netconf.Kind    `json:"kind,omitempty"`
-	Soft       string          `json:"soft,omitempty"`      // name of the soft RoCE device, made or to be made
-	Moved      bool            `json:"moved,omitempty"`     // the RDMA device was moved into the pod
-	Before     attach.Facts    `json:"before"`              // facts before the first change
-	Addresses  []netip.Prefix  `json:"addresses,omitempty"` // on the pod's interface
-	GIDs       []attach.GID    `json:"gids,omitempty"`      // of these addresses, as ADD saw them
-	IPAM       IPAM            `json:"ipam"`
-	Args       string          `json:"args,omitempty"`   // CNI_ARGS
-	Path       string          `json:"path,omitempty"`   // CNI_PATH
-	Result     json.RawMessage `json:"result,omitempty"` // what ADD printed, version 1.1
-	Warnings   []string        `json:"warnings,omitempty"`
-	Created    time.Time       `json:"created"`
-	Writer     string          `json:"writer,omitempty"` // version of the program that wrote it
+	Version    int              `json:"version"` // set by Save
+	State      State            `json:"state"`
+	Owner      attach.Owner     `json:"owner"`
+	Pod        netconf.Pod      `json:"pod"`
+	Network    string           `json:"network"`
+	CNIVersion string           `json:"cniVersion,omitempty"`
+	NetNS      attach.NetNS     `json:"netns"`
+	Device     pci.Addr         `json:"device"`
+	Kind       netconf.Kind     `json:"kind,omitempty"`
+	Soft       string           `json:"soft,omitempty"`      // name of the soft RoCE device, made or to be made
+	Moved      bool             `json:"moved,omitempty"`     // the RDMA device was moved into the pod
+	Before     attach.Facts     `json:"before"`              // facts before the first change
+	Addresses  []netip.Prefix   `json:"addresses,omitempty"` // on the pod's interface
+	GIDs       []attach.WantGID `json:"gids,omitempty"`      // of these addresses, as ADD saw them
+	IPAM       IPAM             `json:"ipam"`
+	Args       string           `json:"args,omitempty"`   // CNI_ARGS
+	Path       string           `json:"path,omitempty"`   // CNI_PATH
+	Result     json.RawMessage  `json:"result,omitempty"` // what ADD printed, version 1.1
+	Warnings   []string         `json:"warnings,omitempty"`
+	Created    time.Time        `json:"created"`
+	Writer     string           `json:"writer,omitempty"` // version of the program that wrote it
 }
 
 // Decode reads a record. The error says why it is none, in words for a person.

@@ -207,11 +207,14 @@ func (s *Store) Drop(o attach.Owner, dev pci.Addr) error {
 	if err := s.unclaim(root, o, dev); err != nil {
 		return err
 	}
-	if err := s.remove(root, fileOf(o)); err != nil {
+	files, err := s.names(root, folderOf(o))
+	if errors.Is(err, ErrUnreadable) {
+		return s.remove(root, folderOf(o)) // no folder, so it holds nobody's record; a link there is not followed
+	}
+	if err != nil {
 		return err
 	}
-	files, err := s.names(root, folderOf(o))
-	if err != nil {
+	if err := s.remove(root, fileOf(o)); err != nil {
 		return err
 	}
 	for _, file := range files {
