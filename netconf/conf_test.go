@@ -29,8 +29,6 @@ func vf(keys string) string {
 	return `{"cniVersion":"1.1.0","name":"rail0","type":"podfabric","deviceID":"0000:3b:00.2"` + keys + `}`
 }
 
-func ptr[T any](v T) *T { return &v }
-
 // values lets go-cmp compare values of net/netip, which have no exported fields.
 func values() cmp.Option { return cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}) }
 
@@ -93,9 +91,9 @@ func TestParseAccepts(t *testing.T) {
 		{name: "link said", stdin: vf(`,"link":"vf"`)},
 		{name: "pciBusID as Multus adds it", stdin: vf(`,"pciBusID":"0000:3b:00.2"`)},
 		{
-			name: "pciBusID alone, upper case",
+			name:  "pciBusID alone, upper case",
 			stdin: `{"cniVersion":"0.3.0","name":"rail0","type":"podfabric","pciBusID":"0000:3B:00.2"}`,
-			want: func(c *netconf.Conf) { c.CNIVersion = "0.3.0" },
+			want:  func(c *netconf.Conf) { c.CNIVersion = "0.3.0" },
 		},
 		{
 			name: "everything of the sections", stdin: vf(`,"mtu":9000,"rail":7,
@@ -105,11 +103,11 @@ func TestParseAccepts(t *testing.T) {
 				"dns":{"nameservers":["10.0.0.53"],"domain":"d","search":["s"],"options":["o"]},
 				"ipam":{"type":"nv-ipam","poolName":"my-pool"},"args":{"cni":{"debug":true}}`),
 			want: func(c *netconf.Conf) {
-				c.MTU.Bytes, c.Rail, c.Debug = 9000, ptr(7), true
+				c.MTU.Bytes, c.Rail, c.Debug = 9000, new(7), true
 				c.RDMA = netconf.RDMA{Mode: netconf.RDMAMove, Require: netconf.RequireGID, SoftRoCE: true, Wait: 1500 * time.Millisecond}
 				c.Hint = netconf.Hint{
 					Role: netconf.RoleCompute, Volume: "fabric", Require: true, NCCL: "2.19.4", NoRight: netconf.NoRightFail,
-					FailClosed: true, TrafficClass: ptr(106),
+					FailClosed: true, TrafficClass: new(106),
 				}
 				c.IPAM = netconf.IPAM{
 					Kind: netconf.IPAMDelegate, Plugin: "nv-ipam",
@@ -203,7 +201,7 @@ func TestParseAccepts(t *testing.T) {
 			},
 		},
 		{
-			name: "static, on the link, with the default route asked for",
+			name:  "static, on the link, with the default route asked for",
 			stdin: vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/31"}],"defaultRoute":true,"routes":[{"dst":"0.0.0.0/0"}]}`),
 			want: func(c *netconf.Conf) {
 				c.IPAM = netconf.IPAM{

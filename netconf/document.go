@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -35,8 +36,12 @@ func (s shape) String() string {
 		s    shape
 		name string
 	}{
-		{shapeNumber, "a number"}, {shapeString, "a string"}, {shapeBool, "true or false"}, {shapeList, "a list"},
-		{shapeObject, "an object"}, {shapeNull, "null"},
+		{shapeNumber, "a number"},
+		{shapeString, "a string"},
+		{shapeBool, "true or false"},
+		{shapeList, "a list"},
+		{shapeObject, "an object"},
+		{shapeNull, "null"},
 	} {
 		if s&n.s != 0 {
 			names = append(names, n.name)
@@ -69,13 +74,14 @@ func (v *value) get(name string) *value {
 	if v == nil {
 		return nil
 	}
-	for i := len(v.members) - 1; i >= 0; i-- {
-		if v.members[i].name == name {
-			if v.members[i].value.shape == shapeNull {
-				return nil
-			}
-			return v.members[i].value
+	for _, m := range slices.Backward(v.members) {
+		if m.name != name {
+			continue
 		}
+		if m.value.shape == shapeNull {
+			return nil
+		}
+		return m.value
 	}
 	return nil
 }

@@ -84,7 +84,7 @@ func (p *parser) ipamType(v *value) error {
 			"ipam.type", t, `"range", "static" or the name of an IPAM plugin`)
 	case t.str() == "none" && len(v.members) > 1:
 		p.warn(`ipam has no effect beside "type": "none"`)
-	case t.str() != "none" && !(plain(t.str(), "_.-") && pathSafe(t.str())):
+	case !plain(t.str(), "_.-") || !pathSafe(t.str()):
 		return invalid("set ipam.type to the name of an IPAM plugin", "ipam.type", t, "letters, digits and _ . -")
 	}
 	return nil

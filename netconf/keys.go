@@ -2,6 +2,8 @@
 
 package netconf
 
+import "slices"
+
 // kinds is a set of Kind.
 type kinds uint8
 
@@ -89,13 +91,12 @@ func (t table) find(in section, name string) *key {
 
 // configurationKeys is the table of network configurations (design, section 4; names and meanings are those of sriov-cni,
 // macvlan, host-device and host-local where they have such a key).
-func configurationKeys() table {
+func configurationKeys() table { return slices.Concat(topKeys(), sectionKeys(), ipamKeys()) }
+
+// topKeys are the keys of the configuration itself.
+func topKeys() table {
 	const (
-		text   = shapeString
-		number = shapeNumber
-		truth  = shapeBool
-		list   = shapeList
-		object = shapeObject
+		text, number, truth, object = shapeString, shapeNumber, shapeBool, shapeObject
 
 		links = onVF | onMacvlan | onIPVlan | onDevice // kinds that make or move a link
 		noIB  = "InfiniBand is not supported; for InfiniBand use ib-sriov-cni"
@@ -131,7 +132,6 @@ func configurationKeys() table {
 		{secTop, "min_tx_rate", number, onVF, onNone, ""},
 		{secTop, "max_tx_rate", number, onVF, onNone, ""},
 		{secTop, "vf", object, onVF, onNone, ""},
-		{secVF, "baseline", text, onVF, onNone, ""},
 
 		{secTop, "master", text | object, onMacvlan | onIPVlan, onNone, ""},
 		{secTop, "mode", text, onMacvlan | onIPVlan, onNone, ""},
@@ -146,6 +146,14 @@ func configurationKeys() table {
 		{secTop, "ibKubernetesEnabled", truth, onNone, onNone, noIB},
 		{secTop, "rdmaIsolation", truth, onNone, onNone, `write "rdma": {"mode": "move"} for what ib-sriov-cni calls rdmaIsolation`},
 		{secTop, "vfioPciMode", truth, onNone, onNone, "functions bound to vfio-pci have no link; use sriov-cni for them"},
+	}
+}
+
+// sectionKeys are those of the objects in it.
+func sectionKeys() table {
+	const text, number, truth, list, object = shapeString, shapeNumber, shapeBool, shapeList, shapeObject
+	return table{
+		{secVF, "baseline", text, onVF, onNone, ""},
 
 		{secRDMA, "mode", text, onAll, onBuilt, ""},
 		{secRDMA, "require", text, onAll, onBuilt, ""},
@@ -169,6 +177,14 @@ func configurationKeys() table {
 		{secDNS, "search", list, onAll, onBuilt, ""},
 		{secDNS, "options", list, onAll, onBuilt, ""},
 
+		{secArgs, "cni", object, onAll, onBuilt, ""},
+	}
+}
+
+// ipamKeys are those of our own address management; another plugin's section is not looked into.
+func ipamKeys() table {
+	const text, number, truth, list, object = shapeString, shapeNumber, shapeBool, shapeList, shapeObject
+	return table{
 		{secRange, "type", text, onAll, onBuilt, ""},
 		{secRange, "ranges", list, onAll, onBuilt, ""},
 		{secRange, "subnet", text, onAll, onBuilt, ""},
@@ -213,8 +229,6 @@ func configurationKeys() table {
 		{secRoute, "priority", number, onAll, onNone, ""},
 		{secRoute, "table", number, onAll, onNone, ""},
 		{secRoute, "scope", number, onAll, onNone, ""},
-
-		{secArgs, "cni", object, onAll, onBuilt, ""},
 	}
 }
 

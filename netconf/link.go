@@ -68,11 +68,11 @@ func (p *parser) link() error {
 		return invalid(`put podfabric first in "plugins": it makes the interface, so no plugin can stand before it`,
 			"prevResult", nil, `no result of another plugin, or "link": "chained"`)
 	}
-	if err := p.keys.fits(secTop, "", p.root, kind); err != nil {
+	if err = p.keys.fits(secTop, "", p.root, kind); err != nil {
 		return err
 	}
 	for _, in := range topSections() {
-		if err := p.keys.fits(in, string(in), p.root.get(string(in)), kind); err != nil {
+		if err = p.keys.fits(in, string(in), p.root.get(string(in)), kind); err != nil {
 			return err
 		}
 	}

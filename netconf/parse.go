@@ -64,7 +64,9 @@ func (p *parser) version() error {
 		return nil
 	}
 	right := versions[0] + " to " + versions[len(versions)-1]
-	problem := &Problem{Code: CodeVersion, Remedy: `set "cniVersion" to one that podfabric speaks`, Field: "cniVersion", Right: right}
+	problem := &Problem{
+		Code: CodeVersion, Remedy: `set "cniVersion" to one that podfabric speaks`, Field: "cniVersion", Right: right,
+	}
 	switch {
 	case v != nil:
 		problem.Found = v.found()

@@ -30,7 +30,7 @@ const (
 )
 
 // Problem is a refusal that a person has to act on. Its text begins with the remedy, because kubelet cuts long events.
-type Problem struct {
+type Problem struct { //nolint:errname // callers read netconf.Problem; it is a finding more than a failure
 	Code   uint
 	Remedy string // imperative sentence without a final period
 	Field  string // where: "ipam.ranges[0][1].subnet", "CNI_IFNAME", "rdma device mlx5_3"

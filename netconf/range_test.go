@@ -198,7 +198,7 @@ func TestParseWantedAddresses(t *testing.T) {
 			t.Parallel()
 			r := raw(vf(tt.keys))
 			r.Args = tt.args
-			c, err := netconf.Parse(r, netconf.Node{Index: ptr(17)})
+			c, err := netconf.Parse(r, netconf.Node{Index: new(17)})
 			if tt.want == nil {
 				if p := problem(t, err); p.Code != netconf.CodeInvalid {
 					t.Errorf("code %d, want 7: %v", p.Code, err)

@@ -5,6 +5,7 @@ package netconf
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/podfabric/podfabric/ipam"
@@ -35,7 +36,8 @@ func (p *parser) rangeIPAM(v *value) error {
 		}
 	}
 	if len(p.conf.IPAM.Ranges) == 0 {
-		return invalid(`add "subnet" or "ranges" to ipam`, "ipam.ranges", v.get("ranges"), `[[{"subnet": "10.1.0.0/16", "perNode": 26}]]`)
+		return invalid(`add "subnet" or "ranges" to ipam`, "ipam.ranges", v.get("ranges"),
+			`[[{"subnet": "10.1.0.0/16", "perNode": 26}]]`)
 	}
 	if err := p.wantRange(); err != nil {
 		return err
@@ -89,7 +91,7 @@ func (p *parser) rangeSets(sets *value) error {
 // overlapping tells whether the last of ranges has addresses in common with one before it or with an earlier set.
 func (p *parser) overlapping(ranges []Range) (string, bool) {
 	r, before := ranges[len(ranges)-1], ranges[:len(ranges)-1]
-	for _, set := range append(p.conf.IPAM.Ranges[:len(p.conf.IPAM.Ranges):len(p.conf.IPAM.Ranges)], before) {
+	for _, set := range append(slices.Clip(p.conf.IPAM.Ranges), before) {
 		for _, o := range set {
 			if o.First.Is4() == r.First.Is4() && !o.Last.Less(r.First) && !r.Last.Less(o.First) {
 				return o.First.String() + " to " + o.Last.String(), true
@@ -203,13 +205,15 @@ func (p *parser) poolOfRail(v *value, field string) (Range, error) {
 	rail := p.node.Rails[*p.conf.Rail]
 	if !rail.Subnet.IsValid() {
 		return Range{}, &Problem{
-			Code:   CodeUnavailable,
-			Remedy: fmt.Sprintf(`write the rail's subnet into %s, as {"version": 1, "rails": {"%d": {"subnet": "…"}}}`, NodePath, *p.conf.Rail),
-			Field:  field + ".from", Found: fmt.Sprintf("a node without a subnet for rail %d", *p.conf.Rail),
+			Code: CodeUnavailable,
+			Remedy: fmt.Sprintf(`write the rail's subnet into %s, as {"version": 1, "rails": {"%d": {"subnet": "…"}}}`,
+				NodePath, *p.conf.Rail),
+			Field: field + ".from", Found: fmt.Sprintf("a node without a subnet for rail %d", *p.conf.Rail),
 		}
 	}
 	if s := v.get("subnet"); s != nil && s.str() != rail.Subnet.String() {
-		return Range{}, invalid(`remove "subnet": with "from": "rail" it comes from `+NodePath, field+".subnet", s, rail.Subnet.String())
+		return Range{}, invalid(`remove "subnet": with "from": "rail" it comes from `+NodePath, field+".subnet", s,
+			rail.Subnet.String())
 	}
 	return Range{
 		Subnet: rail.Subnet, First: rail.Subnet.Addr(), Last: last(rail.Subnet), Gateway: rail.Gateway, NodeScoped: true,

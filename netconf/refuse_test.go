@@ -9,17 +9,35 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 )
 
+// refusal is a mistake that someone can make, and what Parse must say.
+type refusal struct {
+	name   string
+	stdin  string
+	code   uint
+	remedy string // begin of the message
+	field  string // must occur in the field
+}
+
+func refuses(t *testing.T, tests []refusal) {
+	t.Helper()
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			n := node(t, `{"index":17,"rails":{"0":{"subnet":"10.8.0.0/24"}}}`)
+			_, err := netconf.Parse(raw(tt.stdin), n)
+			p := problem(t, err)
+			if p.Code != tt.code || !strings.HasPrefix(p.Error(), tt.remedy) || !strings.Contains(p.Field, tt.field) {
+				t.Errorf("got code %d, field %q, %q\nwant code %d, field with %q, text that begins with %q",
+					p.Code, p.Field, p.Error(), tt.code, tt.field, tt.remedy)
+			}
+		})
+	}
+}
+
 // Each line is a mistake that someone can make; the remedy is what kubelet's event shows first.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
-	const rng = `,"ipam":{"type":"range",`
-	tests := []struct {
-		name   string
-		stdin  string
-		code   uint
-		remedy string // begin of the message
-		field  string // must occur in the field
-	}{
+	tests := []refusal{
 		{"empty", "", 6, "give a JSON object, the text is empty", "line 1, column 1"},
 		{"blank", " \n ", 6, "give a JSON object, the text is empty", "line 2, column 2"},
 		{"not JSON", "hello", 6, "correct the JSON", "line 1, column 1"},
@@ -108,70 +126,6 @@ func TestParseRefuses(t *testing.T) {
 		{"dns", vf(`,"dns":{"nameservers":["one"]}`), 7, "write an IP address into dns.nameservers[0]", "dns.nameservers[0]"},
 		{"dns list", vf(`,"dns":{"search":[1]}`), 7, "write dns.search[0] as a string", "dns.search[0]"},
 
-		{"ipam without type", vf(`,"ipam":{"subnet":"10.1.0.0/16"}`), 7, `add "type" to ipam`, "ipam.type"},
-		{"dhcp", vf(`,"ipam":{"type":"dhcp"}`), 7, `use "range", "static" or another IPAM plugin: dhcp`, "ipam.type"},
-		{"ipam of a path", vf(`,"ipam":{"type":"../../bin/sh"}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
-		{"ipam of dots", vf(`,"ipam":{"type":".."}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
-		{"ipam type as a number", vf(`,"ipam":{"type":1}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
-		{"every node alike", vf(rng + `"subnet":"10.1.0.0/16"}`), 7, `add "perNode" (prefix length of one node's block), "scope": "node"`, "ipam"},
-		{"two ways", vf(rng + `"subnet":"10.1.0.0/16","perNode":26,"scope":"node"}`), 7, `keep one of "perNode", "scope" and "from"`, "ipam"},
-		{"no ranges", vf(rng + `"routes":[]}`), 7, `add "subnet" or "ranges" to ipam`, "ipam.ranges"},
-		{"empty ranges", vf(rng + `"ranges":[]}`), 7, `add "subnet" or "ranges" to ipam`, "ipam.ranges"},
-		{"empty set", vf(rng + `"ranges":[[]]}`), 7, "write ipam.ranges as a list of lists", "ipam.ranges[0]"},
-		{"ranges flat", vf(rng + `"ranges":[{"subnet":"10.1.0.0/16"}]}`), 7, "write ipam.ranges as a list of lists", "ipam.ranges[0]"},
-		{"range no object", vf(rng + `"ranges":[["10.1.0.0/16"]]}`), 7, "write ipam.ranges[0][0] as an object", "ipam.ranges[0][0]"},
-		{"start without subnet", vf(rng + `"rangeStart":"10.1.0.1"}`), 7, `add "subnet" beside "rangeStart"`, "ipam.subnet"},
-		{"range without subnet", vf(rng + `"ranges":[[{"scope":"node"}]]}`), 7, `add "subnet" to the range`, "ipam.ranges[0][0].subnet"},
-		{"subnet malformed", vf(rng + `"subnet":"10.1.0.0","scope":"node"}`), 7, "write a subnet into ipam.subnet", "ipam.subnet"},
-		{"subnet with host bits", vf(rng + `"subnet":"10.1.0.1/16","scope":"node"}`), 7, "write 10.1.0.0/16 instead of 10.1.0.1/16", "ipam.subnet"},
-		{"subnet of both families", vf(rng + `"subnet":"::ffff:10.0.0.0/104","scope":"node"}`), 7, "write a subnet into ipam.subnet", "ipam.subnet"},
-		{"scope", vf(rng + `"subnet":"10.1.0.0/16","scope":"cluster"}`), 7, `set scope to "node"`, "ipam.scope"},
-		{"from", vf(rng + `"from":"node"}`), 7, `set from to "rail"`, "ipam.from"},
-		{"from rail without rail", vf(rng + `"from":"rail"}`), 7, `add "rail" with its number to the network`, "ipam.from"},
-		{"from rail unknown to the node", vf(`,"rail":1` + rng + `"from":"rail"}`), 50, "write the rail's subnet into /etc/podfabric/node.json", "ipam.from"},
-		{"from rail with another subnet", vf(`,"rail":0` + rng + `"from":"rail","subnet":"10.9.0.0/24"}`), 7, `remove "subnet"`, "ipam.subnet"},
-		{"perNode shorter than the subnet", vf(rng + `"subnet":"10.1.0.0/16","perNode":15}`), 7, "set ipam.perNode to a whole number from 16 to 32", "ipam.perNode"},
-		{"no block left", vf(rng + `"subnet":"10.1.0.0/24","perNode":26}`), 7, "widen the subnet, or make perNode longer", "ipam.perNode"},
-		{"block outside start and end", vf(rng + `"subnet":"10.1.0.0/16","perNode":26,"rangeEnd":"10.1.0.200"}`), 7, "widen the range: nothing of this node's part", "ipam"},
-		{"start behind end", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeStart":"10.1.0.9","rangeEnd":"10.1.0.8"}`), 7, "widen the range", "ipam"},
-		{"start outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeStart":"10.2.0.9"}`), 7, "keep ipam.rangeStart inside the subnet", "ipam.rangeStart"},
-		{"end malformed", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","rangeEnd":"10.1.0.09"}`), 7, "write an IP address into ipam.rangeEnd", "ipam.rangeEnd"},
-		{"gateway outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"10.2.0.1"}`), 7, "set ipam.gateway to an address of the subnet", "ipam.gateway"},
-		{"gateway malformed", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"gw"}`), 7, "write an IP address into ipam.gateway", "ipam.gateway"},
-		{"exclude outside", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","exclude":["10.2.0.0/24"]}`), 7, "write ipam.exclude[0] as an address or prefix", "ipam.exclude[0]"},
-		{"exclude with host bits", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","exclude":["10.1.0.1/24"]}`), 7, "write ipam.exclude[0]", "ipam.exclude[0]"},
-		{"all excluded", vf(rng + `"subnet":"10.1.0.0/30","scope":"node","exclude":["10.1.0.0/30"]}`), 7, "leave an address in the range", "ipam"},
-		{"families mixed", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"},{"subnet":"fd00::/64","scope":"node"}]]}`), 7, "move the range into an inner list of its own", "ipam.ranges[0][1].subnet"},
-		{"ranges overlap", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"}],[{"subnet":"10.1.0.128/25","scope":"node"}]]}`), 7, "remove one of two ranges with addresses in common", "ipam.ranges[1][0]"},
-		{"alternatives overlap", vf(rng + `"ranges":[[{"subnet":"10.1.0.0/24","scope":"node"},{"subnet":"10.1.0.0/24","scope":"node"}]]}`), 7, "remove one of two ranges", "ipam.ranges[0][1]"},
-		{"whereabouts' key", vf(rng + `"range":"10.1.0.0/16"}`), 7, `write "ranges" instead of "range"`, "ipam.range"},
-		{"resolvConf", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","resolvConf":"/etc/shadow"}`), 7, `remove "resolvConf": no file is read`, "ipam.resolvConf"},
-		{"addresses in a range", vf(rng + `"addresses":[]}`), 7, `remove "addresses": it belongs to "type": "static"`, "ipam.addresses"},
-		{"route key of route", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","route":[]}`), 7, `write "routes" instead of "route"`, "ipam.route"},
-		{"default route", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"0.0.0.0/0","gw":"10.1.0.1"}]}`), 7, "remove the default route, or ask for it", "ipam.routes[0].dst"},
-		{"default route, IPv6", vf(rng + `"subnet":"fd00::/64","scope":"node","routes":[{"dst":"::/0","gw":"fd00::1"}]}`), 7, "remove the default route", "ipam.routes[0].dst"},
-		{"default route, delegate", vf(`,"ipam":{"type":"host-local","routes":[{"dst":"0.0.0.0/0"}]}`), 7, "remove the default route", "ipam.routes[0].dst"},
-		{"defaultRoute as a word, delegate", vf(`,"ipam":{"type":"host-local","defaultRoute":"yes"}`), 7, `write "defaultRoute" as true or false`, "ipam.defaultRoute"},
-		{"route with host bits", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.1/16","gw":"10.1.0.1"}]}`), 7, "write 10.2.0.0/16 instead of 10.2.0.1/16", "ipam.routes[0].dst"},
-		{"route without gateway", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16"}]}`), 7, `add "gateway" to the range, or "gw" to the route`, "ipam.routes[0].gw"},
-		{"route without dst", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"gw":"10.1.0.1"}]}`), 7, `add "dst" to the route`, "ipam.routes[0].dst"},
-		{"route by a gateway out of reach", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","gw":"10.5.0.1"}]}`), 7, "set ipam.routes[0].gw to a gateway", "ipam.routes[0].gw"},
-		{"route of another family", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"fd00::/64"}]}`), 7, "add an address of the route's family", "ipam.routes[0].dst"},
-		{"route of another family than its gateway", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"fd00::/64","gw":"10.1.0.1"}]}`), 7, "set ipam.routes[0].gw", "ipam.routes[0].gw"},
-		{"route twice", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","gateway":"10.1.0.1","routes":[{"dst":"10.2.0.0/16"},{"dst":"10.2.0.0/16"}]}`), 7, "keep one route to 10.2.0.0/16", "ipam.routes[1].dst"},
-		{"route with a table", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","table":100}]}`), 7, `remove "table", it is not built yet`, "ipam.routes[0].table"},
-		{"route no object", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":["10.2.0.0/16"]}`), 7, "write ipam.routes[0] as an object", "ipam.routes[0]"},
-		{"route with via", vf(rng + `"subnet":"10.1.0.0/16","scope":"node","routes":[{"dst":"10.2.0.0/16","via":"10.1.0.1"}]}`), 7, `write "gw" instead of "via"`, "ipam.routes[0].via"},
-		{"static without addresses", vf(`,"ipam":{"type":"static"}`), 7, `add "addresses" to ipam`, "ipam.addresses"},
-		{"static without length", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7"}]}`), 7, "write an address with its prefix length into ipam.addresses[0].address", "ipam.addresses[0].address"},
-		{"static, the subnet's own", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.0/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
-		{"static, the broadcast", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.255/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
-		{"static, multicast", vf(`,"ipam":{"type":"static","addresses":[{"address":"224.0.0.5/24"}]}`), 7, "write an address with its prefix length", "ipam.addresses[0].address"},
-		{"static, twice", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/24"},{"address":"10.1.0.7/25"}]}`), 7, "give each address once", "ipam.addresses[1].address"},
-		{"static, gateway outside", vf(`,"ipam":{"type":"static","addresses":[{"address":"10.1.0.7/24","gateway":"10.2.0.1"}]}`), 7, "set ipam.addresses[0].gateway", "ipam.addresses[0].gateway"},
-		{"static, no object", vf(`,"ipam":{"type":"static","addresses":["10.1.0.7/24"]}`), 7, "write ipam.addresses[0] as an object", "ipam.addresses[0]"},
-		{"subnet in static", vf(`,"ipam":{"type":"static","subnet":"10.1.0.0/24"}`), 7, `remove "subnet": it belongs to "type": "range"`, "ipam.subnet"},
-
 		{"capability as a word", vf(`,"capabilities":{"ips":"yes"}`), 7, "write each capability as true or false", "capabilities.ips"},
 		{"debug as a word", vf(`,"args":{"cni":{"debug":"yes"}}`), 7, "write debug as true or false in the pod's annotation", "args.cni.debug"},
 		{"device from an annotation", vf(`,"runtimeConfig":{"deviceID":"0000:3b:00.5"}`), 7, "remove the device from the pod's annotation", "runtimeConfig.deviceID"},
@@ -179,18 +133,7 @@ func TestParseRefuses(t *testing.T) {
 		{"device by cni-args", vf(`,"args":{"cni":{"deviceID":"0000:3b:00.5"}}`), 7, "remove the setting from the pod's annotation", "args.cni.deviceID"},
 		{"ranges from the runtime", vf(`,"runtimeConfig":{"ipRanges":[]}`), 7, "write the ranges into the network's configuration", "runtimeConfig.ipRanges"},
 	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			n := node(t, `{"index":17,"rails":{"0":{"subnet":"10.8.0.0/24"}}}`)
-			_, err := netconf.Parse(raw(tt.stdin), n)
-			p := problem(t, err)
-			if p.Code != tt.code || !strings.HasPrefix(p.Error(), tt.remedy) || !strings.Contains(p.Field, tt.field) {
-				t.Errorf("got code %d, field %q, %q\nwant code %d, field with %q, text that begins with %q",
-					p.Code, p.Field, p.Error(), tt.code, tt.field, tt.remedy)
-			}
-		})
-	}
+	refuses(t, tests)
 }
 
 // A wrong type is reported with key, found and right, and never converted (hustcat/sriov-cni#15).
@@ -243,80 +186,6 @@ func TestParseDefaultWaitFitsDeadline(t *testing.T) {
 	c, err := netconf.Parse(raw(vf("")), node(t, `{"deadline":"500ms"}`))
 	if err != nil || c.RDMA.Wait.String() != "500ms" {
 		t.Errorf("wait %v, %v; want 500ms", c.RDMA.Wait, err)
-	}
-}
-
-func TestParseRefusesEnvironment(t *testing.T) {
-	t.Parallel()
-	type set = func(*netconf.Raw)
-	ifname := func(s string) set { return func(r *netconf.Raw) { r.IfName = s } }
-	id := func(s string) set { return func(r *netconf.Raw) { r.ContainerID = s } }
-	args := func(s string) set { return func(r *netconf.Raw) { r.Args = s } }
-	tests := map[string]struct {
-		set   set
-		code  uint
-		field string
-	}{
-		"no interface name":      {ifname(""), 4, "CNI_IFNAME"},
-		"too long":               {ifname("abcdefghijklmnop"), 4, "CNI_IFNAME"},
-		"dot":                    {ifname("."), 4, "CNI_IFNAME"},
-		"dots":                   {ifname(".."), 4, "CNI_IFNAME"},
-		"slash":                  {ifname("a/b"), 4, "CNI_IFNAME"},
-		"colon":                  {ifname("a:1"), 4, "CNI_IFNAME"},
-		"blank":                  {ifname("a b"), 4, "CNI_IFNAME"},
-		"newline":                {ifname("a\nb"), 4, "CNI_IFNAME"},
-		"dollar":                 {ifname("a$b"), 4, "CNI_IFNAME"},
-		"semicolon":              {ifname("a;b"), 4, "CNI_IFNAME"},
-		"backtick":               {ifname("a`b"), 4, "CNI_IFNAME"},
-		"quote":                  {ifname(`a"b`), 4, "CNI_IFNAME"},
-		"apostrophe":             {ifname("a'b"), 4, "CNI_IFNAME"},
-		"template of the kernel": {ifname("eth%d"), 4, "CNI_IFNAME"},
-		"option":                 {ifname("-a"), 4, "CNI_IFNAME"},
-		"lo":                     {ifname("lo"), 4, "CNI_IFNAME"},
-		"all":                    {ifname("all"), 4, "CNI_IFNAME"},
-		"default":                {ifname("default"), 4, "CNI_IFNAME"},
-		"not ASCII":              {ifname("nöt1"), 4, "CNI_IFNAME"},
-		"no container":           {id(""), 4, "CNI_CONTAINERID"},
-		"container path":         {id("../x"), 4, "CNI_CONTAINERID"},
-		"container dots":         {id("a..b"), 4, "CNI_CONTAINERID"},
-		"container blank":        {id("a b"), 4, "CNI_CONTAINERID"},
-		"container long":         {id(strings.Repeat("a", 201)), 4, "CNI_CONTAINERID"},
-		"no netns":               {func(r *netconf.Raw) { r.NetNS = "" }, 4, "CNI_NETNS"},
-		"args without =":         {args("K8S_POD_NAME"), 4, "CNI_ARGS"},
-		"args with odd key":      {args("a b=1"), 4, "CNI_ARGS"},
-		"UID path":               {args("K8S_POD_UID=../../../../../../../../etc/cron.d/xxxx"), 4, "CNI_ARGS K8S_POD_UID"},
-		"UID short":              {args("K8S_POD_UID=abc"), 4, "CNI_ARGS K8S_POD_UID"},
-		"UID upper case":         {args("K8S_POD_UID=0B3E7C1A-4F51-4A64-9D0E-3D7F4C2B1A00"), 4, "CNI_ARGS K8S_POD_UID"},
-		"UID twice": {
-			args("K8S_POD_UID=0b3e7c1a-4f51-4a64-9d0e-3d7f4c2b1a00;K8S_POD_UID=0b3e7c1a-4f51-4a64-9d0e-3d7f4c2b1a01"), 4,
-			"CNI_ARGS K8S_POD_UID",
-		},
-		"name path":      {args("K8S_POD_NAME=../x"), 4, "CNI_ARGS K8S_POD_NAME"},
-		"name control":   {args("K8S_POD_NAME=a\x1b[31m"), 4, "CNI_ARGS K8S_POD_NAME"},
-		"namespace path": {args("K8S_POD_NAMESPACE=a/b"), 4, "CNI_ARGS K8S_POD_NAMESPACE"},
-		"MAC":            {args("MAC=02:00:00:00:00:01"), 7, "CNI_ARGS MAC"},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := raw(vf(""))
-			tt.set(&r)
-			_, err := netconf.Parse(r, netconf.Node{})
-			if p := problem(t, err); p.Code != tt.code || p.Field != tt.field {
-				t.Errorf("got code %d, field %q, %q; want code %d, field %q", p.Code, p.Field, p, tt.code, tt.field)
-			}
-		})
-	}
-}
-
-// A key said twice alike is what Multus makes of a runtime's own argument.
-func TestParseTakesEqualArgsTwice(t *testing.T) {
-	t.Parallel()
-	r := raw(vf(""))
-	r.Args = "K8S_POD_NAME=a;K8S_POD_NAME=a"
-	c, err := netconf.Parse(r, netconf.Node{})
-	if err != nil || c.Request.Pod.String() != "a" {
-		t.Errorf("pod %v, %v; want a", c.Request.Pod, err)
 	}
 }
 

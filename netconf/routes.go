@@ -128,7 +128,8 @@ func (p *parser) route(v *value, field string) (Route, error) {
 	}
 	switch {
 	case !family:
-		return Route{}, invalid("add an address of the route's family, or remove the route", field+".dst", d, "IPv4 with IPv4, IPv6 with IPv6")
+		return Route{}, invalid("add an address of the route's family, or remove the route", field+".dst", d,
+			"IPv4 with IPv4, IPv6 with IPv6")
 	case p.conf.IPAM.Kind == IPAMRange:
 		return Route{}, invalid(`add "gateway" to the range, or "gw" to the route`, field+".gw", nil, "an address of the subnet")
 	}

@@ -22,7 +22,8 @@ func (p *parser) rdma() error {
 	if r.Mode, err = choice(v.get("mode"), "rdma.mode", RDMAAuto, RDMAMove, RDMAShare, RDMAOff); err != nil {
 		return err
 	}
-	if r.Require, err = choice(v.get("require"), "rdma.require", RequireDefault, RequireActive, RequireGID, RequireNo); err != nil {
+	r.Require, err = choice(v.get("require"), "rdma.require", RequireDefault, RequireActive, RequireGID, RequireNo)
+	if err != nil {
 		return err
 	}
 	if soft := v.get("softRoCE"); soft != nil {
@@ -47,8 +48,8 @@ func (p *parser) rdma() error {
 func contradictions(r RDMA, v *value) error {
 	switch {
 	case r.SoftRoCE && (r.Mode == RDMAOff || r.Mode == RDMAShare):
-		return invalid(`set rdma.mode to "auto" or "move", or remove rdma.softRoCE: a soft RoCE device is made for the pod and moved into it`,
-			"rdma.softRoCE", v.get("softRoCE"), `false with "mode": "`+string(r.Mode)+`"`)
+		return invalid(`set rdma.mode to "auto" or "move", or remove rdma.softRoCE: a soft RoCE device is made for the pod and `+
+			"moved into it", "rdma.softRoCE", v.get("softRoCE"), `false with "mode": "`+string(r.Mode)+`"`)
 	case r.Mode == RDMAOff && (r.Require == RequireActive || r.Require == RequireGID):
 		return invalid(`remove rdma.require, or rdma.mode "off": what is not looked at cannot be required`,
 			"rdma.require", v.get("require"), `"no" with "mode": "off"`)
