@@ -29,7 +29,7 @@ func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev pci.Addr, v
 	if dev.IsZero() {
 		return first, nil
 	}
-	second, err := p.lock(ctx, "device "+dev.String(), holder)
+	second, err := p.lockDevice(ctx, dev, holder)
 	if err != nil {
 		first()
 		return nil, err
@@ -38,6 +38,11 @@ func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev pci.Addr, v
 		second()
 		first()
 	}, nil
+}
+
+// lockDevice takes the lock of a device alone; whoever needs the attachment's too takes that one first.
+func (p *Plugin) lockDevice(ctx context.Context, dev pci.Addr, holder string) (func(), error) {
+	return p.lock(ctx, "device "+dev.String(), holder)
 }
 
 func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) {

@@ -36,6 +36,8 @@ type Session interface {
 type Leases interface {
 	Allocate(ctx context.Context, sets [][]ipam.Range, owner string, want []netip.Addr) (lease.Grant, error)
 	Release(ctx context.Context, owner string) error
+	// List gives every lease, and an error for each thing that is none.
+	List() ([]lease.Lease, []error)
 }
 
 // Delegate is another CNI IPAM plugin, run as a process.

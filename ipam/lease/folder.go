@@ -43,6 +43,18 @@ func open(dir string) (folder, error) {
 	return folder{root}, nil
 }
 
+// look opens a folder that may not be there; then the error is fs.ErrNotExist.
+func look(dir string) (folder, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return folder{}, fs.ErrNotExist
+	}
+	if err != nil {
+		return folder{}, unwritable(dir, err)
+	}
+	return folder{root}, nil
+}
+
 func (f folder) close() { _ = f.root.Close() }
 
 // unwritable wraps ErrUnwritable and says what to do. The text of ENOENT is left out: callers of a CNI plugin take it as
@@ -65,8 +77,7 @@ func unwritable(path string, err error) error {
 
 // errnoOf cuts the operation and path that os puts around an errno.
 func errnoOf(err error) error {
-	var errno syscall.Errno
-	if errors.As(err, &errno) {
+	if errno, ok := errors.AsType[syscall.Errno](err); ok {
 		return errno
 	}
 	return err
@@ -283,7 +294,7 @@ func (f folder) names(dir string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.path(dir), errnoOf(err))
 	}
-	defer d.Close() //nolint:errcheck // only read from
+	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if errors.Is(err, syscall.ENOTDIR) {
 		return nil, fmt.Errorf("read %s: not a folder: %w", f.path(dir), ErrForeign)

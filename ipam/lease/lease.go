@@ -19,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
@@ -149,9 +150,12 @@ func (s Store) Release(ctx context.Context, owner string) error {
 	return errors.Join(errs...)
 }
 
-// List gives every lease, by subnet and address, and an error for each thing that could not be read as one.
+// List gives every lease, by subnet and address, and an error for each thing that could not be read as one. It writes nothing.
 func (s Store) List() ([]Lease, []error) {
-	f, err := open(s.Dir)
+	f, err := look(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, []error{err}
 	}

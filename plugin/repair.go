@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// Machine is what repair needs of the node beside sessions.
+type Machine interface {
+	// Functions lists the PCI functions that have an RDMA device, in whatever namespace that is.
+	Functions(ctx context.Context) ([]pci.Addr, error)
+	// Promised tells whether kubelet has set a device aside for a container. Its device node is chosen by then.
+	Promised(ctx context.Context, dev pci.Addr) (bool, error)
+	// Scratch makes an empty network namespace; path leads to it until end is called.
+	Scratch(ctx context.Context) (path string, end func(), err error)
+}
+
+// FindingKind is what a finding is about.
+type FindingKind string
+
+// The kinds of findings, in the order in which they are repaired.
+const (
+	FindRecord     FindingKind = "record"     // a record that cannot be read
+	FindAttachment FindingKind = "attachment" // its owner is dead, or its ADD or DEL was cut short
+	FindClaim      FindingKind = "claim"      // a claim without an attachment
+	FindLease      FindingKind = "lease"      // an address without an attachment
+	FindSoft       FindingKind = "softRoCE"   // a soft RoCE device without an attachment
+	FindName       FindingKind = "name"       // a device at home under a name that is not its own
+	FindHint       FindingKind = "hint"       // files of a pod without attachments
+	FindUverbs     FindingKind = "uverbs"     // a hole in the uverbs numbers
+)
+
+// Outcome is what became of a finding.
+type Outcome string
+
+// The outcomes.
+const (
+	Planned  Outcome = "planned"  // a dry run: this is what would be done
+	Repaired Outcome = "repaired" // done
+	Left     Outcome = "left"     // not repair's to do, or not possible yet; Detail says why
+	Failed   Outcome = "failed"   // Detail is the error
+)
+
+// Finding is one thing on the node that is not as it should be.
+type Finding struct {
+	Kind    FindingKind `json:"kind"`
+	Object  string      `json:"object"` // "attachment 4c8e/net1", "device 0000:3b:00.2", "uverbs3"
+	Why     string      `json:"why"`
+	Action  string      `json:"action"` // imperative; empty when repair has none
+	Outcome Outcome     `json:"outcome"`
+	Detail  string      `json:"detail"`
+}
+
+// Repair finds what kills, lost DELs and dead namespaces have left on the node, and puts it right unless dry is set. It may run
+// while pods start and end: everything is looked at again under the locks before it is touched, and what an ADD may still be
+// making is left alone. The error is about what could not be looked at; what could not be repaired is in the findings.
+func (p *Plugin) Repair(ctx context.Context, m Machine, dry bool) ([]Finding, error) {
+	node, err := p.Node()
+	if err != nil {
+		// As for DEL: what is wrong with the node's settings must not keep devices away.
+		if node, err = netconf.ParseNode(nil); err != nil {
+			return nil, fmt.Errorf("take the defaults of the node: %w", err)
+		}
+	}
+	s, err := p.Open(ctx, "")
+	if err != nil {
+		return nil, fmt.Errorf("open the host's network namespace: %w", err)
+	}
+	r := &repairing{Plugin: p, machine: m, node: node, dry: dry, host: s, found: []Finding{}}
+	var errs []error
+	for _, look := range []func(context.Context) error{
+		r.attachments, r.claims, r.leases, r.soft, r.names, r.hints, r.uverbs,
+	} {
+		errs = append(errs, look(ctx))
+	}
+	return r.found, errors.Join(append(errs, s.Close())...)
+}
+
+// repairing is one repair on its way.
+type repairing struct {
+	*Plugin
+	machine Machine
+	node    netconf.Node
+	dry     bool
+	host    Session // without a pod
+	found   []Finding
+}
+
+const repairVerb = "repair"
+
+// errSettled: when looked at again under the lock, a finding was none any more.
+var errSettled = errors.New("settled by somebody else meanwhile")
+
+// settle notes a finding and does what is to be done about it. do gives a reason when it must stay as it is.
+func (r *repairing) settle(ctx context.Context, f Finding, do func(context.Context) (string, error)) {
+	if r.dry {
+		f.Outcome = Planned
+		r.found = append(r.found, f)
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, r.node.Deadline+homeWait+undoLimit)
+	defer cancel()
+	detail, err := do(ctx)
+	switch {
+	case errors.Is(err, errSettled):
+		return
+	case err != nil:
+		f.Outcome, f.Detail = Failed, err.Error()
+	case detail != "":
+		f.Outcome, f.Detail = Left, detail
+	default:
+		f.Outcome = Repaired
+	}
+	r.found = append(r.found, f)
+}
+
+func (r *repairing) leave(f Finding, why string) {
+	f.Outcome, f.Detail = Left, why
+	r.found = append(r.found, f)
+}
+
+// attachments releases those that nobody will release any more.
+func (r *repairing) attachments(ctx context.Context) error {
+	records, errs := r.Records.List()
+	var failed []error
+	for _, err := range errs {
+		unreadable := (*record.UnreadableError)(nil)
+		if !errors.As(err, &unreadable) {
+			failed = append(failed, err)
+			continue
+		}
+		r.leave(Finding{Kind: FindRecord, Object: unreadable.File, Why: unreadable.Reason},
+			"nobody can tell whether its pod lives; delete the pod, whose DEL brings home what the claim tells, or remove the file if there is none")
+	}
+	for _, rec := range records {
+		why, err := r.dead(ctx, rec)
+		if err != nil {
+			failed = append(failed, err)
+		}
+		if why == "" || rec.State == record.Deleting && r.ends(ctx, rec) {
+			continue
+		}
+		r.settle(ctx, Finding{
+			Kind: FindAttachment, Object: "attachment " + rec.Owner.String(),
+			Why:    fmt.Sprintf("of pod %s, network %s, device %s: %s", rec.Pod, rec.Network, rec.Device, why),
+			Action: "bring its device home, free its addresses, drop its hint and its record",
+		}, func(ctx context.Context) (string, error) { return r.finishAttachment(ctx, rec) })
+	}
+	return errors.Join(failed...)
+}
+
+// deletePatience is how long a DEL that is under way gets to end before its attachment counts as left behind.
+const deletePatience = time.Second
+
+// ends waits for a DEL that may be under way.
+func (r *repairing) ends(ctx context.Context, rec record.Record) bool {
+	ctx, cancel := context.WithTimeout(ctx, deletePatience)
+	defer cancel()
+	for pause(ctx) == nil {
+		if now, err := r.Records.Load(rec.Owner); err != nil || now.State != record.Deleting {
+			return true
+		}
+	}
+	return false
+}
+
+// dead says why an attachment has nobody left to release it; empty when it has, or may have.
+func (r *repairing) dead(ctx context.Context, rec record.Record) (string, error) {
+	switch rec.State {
+	case record.Deleting:
+		return "its DEL was begun and not finished", nil
+	case record.Returning:
+		return "its DEL ended before everything was home or given back", nil
+	case record.Intent, record.Done:
+	}
+	lives, err := r.lives(ctx, rec)
+	switch {
+	case err != nil:
+		return "", err
+	case !lives:
+		return "its network namespace is gone, and no DEL came", nil
+	case rec.State == record.Done:
+		return "", nil
+	}
+	// An ADD ends by the node's deadline and has undoLimit to take itself back.
+	if age := r.Now().Sub(rec.Created); age >= r.node.Deadline+undoLimit {
+		return fmt.Sprintf("its ADD was begun %s ago and neither finished nor undone", age.Round(time.Second)), nil
+	}
+	return "", nil
+}
+
+// lives tells whether the namespace of a record is still the one that it means.
+func (r *repairing) lives(ctx context.Context, rec record.Record) (bool, error) {
+	s, err := r.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
+	}
+	ns := s.PodNS()
+	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, s.Close() //nolint:wrapcheck // closing a descriptor that was only looked at
+}
+
+func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (string, error) {
+	unlock, err := r.locked(ctx, rec.Owner, rec.Device, repairVerb)
+	if err != nil {
+		return "", err
+	}
+	now, err := r.Records.Load(rec.Owner)
+	var why string
+	if err == nil {
+		why, err = r.dead(ctx, now)
+	}
+	unlock()
+	switch {
+	case errors.Is(err, record.ErrNotFound), err == nil && why == "":
+		return "", errSettled
+	case err != nil:
+		return "", fmt.Errorf("look at the record of %s again: %w", rec.Owner, err)
+	}
+	out, err := r.release(ctx, now, now.NetNS.Path, repairVerb)
+	if err != nil || len(out.away) == 0 {
+		return "", err
+	}
+	return "still away: " + strings.Join(out.away, ", ") + "; podfabricctl show tells who holds it", nil
+}
+
+// claims removes those that lead to no attachment.
+func (r *repairing) claims(ctx context.Context) error {
+	devs, err := r.Records.Claims()
+	if err != nil {
+		return fmt.Errorf("list claims: %w", err)
+	}
+	var failed []error
+	for _, dev := range devs {
+		f := Finding{Kind: FindClaim, Object: "device " + dev.String(), Action: "remove the claim"}
+		_, err := r.Records.Claimant(dev)
+		unreadable := (*record.UnreadableError)(nil)
+		switch {
+		case errors.As(err, &unreadable):
+			f.Action = ""
+			f.Why = unreadable.Reason
+			r.leave(f, "podfabric does not remove what it did not make: "+unreadable.File)
+		case errors.Is(err, record.ErrStale):
+			f.Why = "its claim leads to no attachment of it"
+			r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.unclaim(ctx, dev) })
+		case err != nil && !errors.Is(err, record.ErrNotFound):
+			failed = append(failed, err)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// unclaim removes a stale claim. An ADD writes record and claim under the lock of the device.
+func (r *repairing) unclaim(ctx context.Context, dev pci.Addr) error {
+	unlock, err := r.lockDevice(ctx, dev, repairVerb)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	holder, err := r.Records.Claimant(dev)
+	switch {
+	case errors.Is(err, record.ErrStale):
+		return r.Records.Unclaim(holder, dev)
+	case err == nil || errors.Is(err, record.ErrNotFound):
+		return errSettled
+	}
+	return fmt.Errorf("look up the claim on %s: %w", dev, err)
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/podfabric/podfabric/ipam/lease"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// leases frees the addresses of attachments that are not recorded. An ADD records itself before it takes an address, and a
+// DEL gives the address back before it drops the record, so that such an address is nobody's.
+func (r *repairing) leases(ctx context.Context) error {
+	all, errs := r.Leases.List()
+	var failed []error
+	for _, err := range errs {
+		if !errors.Is(err, lease.ErrForeign) {
+			failed = append(failed, err)
+			continue
+		}
+		r.leave(Finding{Kind: FindLease, Object: "leases", Why: err.Error()}, "podfabric does not remove what it did not make")
+	}
+	for _, l := range all {
+		id, ifname, ok := strings.Cut(l.Owner, "/")
+		owner := attach.Owner{ContainerID: id, IfName: ifname}
+		f := Finding{
+			Kind: FindLease, Object: "address " + l.Addr.String(), Action: "free the address",
+			Why: fmt.Sprintf("leased to %s, of which nothing is recorded", l.Owner),
+		}
+		if !ok {
+			r.leave(f, "its owner is no attachment that this version knows")
+			continue
+		}
+		if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
+			continue // readable or not, it is the record's
+		}
+		r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.free(ctx, owner) })
+	}
+	return errors.Join(failed...)
+}
+
+// free holds the attachment's lock, under which an ADD of it records itself.
+func (r *repairing) free(ctx context.Context, owner attach.Owner) error {
+	unlock, err := r.locked(ctx, owner, pci.Addr{}, repairVerb)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
+		return errSettled
+	}
+	if err := r.Leases.Release(ctx, owner.String()); err != nil {
+		return fmt.Errorf("free the addresses of %s: %w", owner, err)
+	}
+	return nil
+}
+
+// softName is what attach.SoftName makes.
+var softName = regexp.MustCompile(`^pf[0-9a-f]{10}$`)
+
+// soft removes the soft RoCE devices at home that belong to no attachment. A soft device is made after its record and removed
+// before it, so records are read after devices: a device that none of them names is nobody's, with no lock needed.
+func (r *repairing) soft(ctx context.Context) error {
+	orphans, err := r.orphans(ctx)
+	for _, name := range orphans {
+		r.settle(ctx, Finding{
+			Kind: FindSoft, Object: "soft RoCE device " + name, Why: "no attachment has it", Action: "remove it",
+		}, func(ctx context.Context) (string, error) {
+			if err := r.host.Apply(ctx, attach.DelSoftRoCE{Name: name}); err != nil {
+				return "", fmt.Errorf("remove soft RoCE device %s: %w", name, err)
+			}
+			return "", nil
+		})
+	}
+	return err
+}
+
+func (r *repairing) orphans(ctx context.Context) ([]string, error) {
+	now, err := r.host.Observe(ctx, attach.Query{})
+	if err != nil {
+		return nil, fmt.Errorf("look at the host's RDMA devices: %w", err)
+	}
+	records, errs := r.Records.List()
+	owned := map[string]bool{}
+	for _, rec := range records {
+		owned[attach.SoftName(rec.Owner)] = true
+	}
+	for _, err := range errs {
+		unreadable := (*record.UnreadableError)(nil)
+		if !errors.As(err, &unreadable) {
+			return nil, err // without all records nobody can tell which are orphans
+		}
+		ifname := strings.TrimSuffix(filepath.Base(unreadable.File), ".json")
+		id := filepath.Base(filepath.Dir(unreadable.File))
+		owned[attach.SoftName(attach.Owner{ContainerID: id, IfName: ifname})] = true
+	}
+	var orphans []string
+	for _, name := range now.HostRDMA {
+		if softName.MatchString(name) && !owned[name] {
+			orphans = append(orphans, name)
+		}
+	}
+	return orphans, nil
+}
+
+// hints removes the files of pods that have no attachment.
+func (r *repairing) hints(ctx context.Context) error {
+	dead, err := r.Hints.Dead(r.recorded)
+	if err != nil {
+		return fmt.Errorf("look for hints of pods that are gone: %w", err)
+	}
+	for _, key := range dead {
+		r.settle(ctx, Finding{
+			Kind: FindHint, Object: "hint of pod " + key, Why: "none of its attachments is recorded", Action: "remove its files",
+		}, func(ctx context.Context) (string, error) {
+			if err := r.Hints.Prune(ctx, r.recorded); err != nil {
+				return "", fmt.Errorf("remove hints of pods that are gone: %w", err)
+			}
+			still, err := r.Hints.Dead(r.recorded)
+			if err != nil {
+				return "", fmt.Errorf("look for hints of pods that are gone: %w", err)
+			}
+			if slices.Contains(still, key) {
+				return "its lock is held: somebody works on it", nil
+			}
+			return "", nil
+		})
+	}
+	return nil
+}
+
+// recorded tells whether an attachment may be alive: anything but the certainty that nothing is recorded of it.
+func (r *repairing) recorded(owner attach.Owner) bool {
+	_, err := r.Records.Load(owner)
+	return !errors.Is(err, record.ErrNotFound)
+}
