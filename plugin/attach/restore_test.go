@@ -1,0 +1,422 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/attach/attachtest"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// kill runs steps until the process dies in the n-th; the session's descriptors die with it.
+func kill(t *testing.T, sc *scene, steps []attach.Step, n int, e attachtest.Extent) {
+	t.Helper()
+	sc.k.KillAt(n, e)
+	if !attachtest.Killed(func() { _ = attach.Run(t.Context(), sc.s, steps) }) {
+		t.Fatal("the process was not killed")
+	}
+}
+
+// settled checks that a further Restore has nothing to do and nothing to wait for.
+func settled(t *testing.T, sc *scene, s *attachtest.Session) {
+	t.Helper()
+	now := observe(t, s, sc.conf.Device, sc.soft)
+	if again := attach.Restore(recorded(t, sc.before), now); len(again) != 0 {
+		t.Errorf("Restore is not done: %v", again)
+	}
+	if away := attach.Away(recorded(t, sc.before), now); len(away) != 0 {
+		t.Errorf("away: %v", away)
+	}
+	if notes := attach.Notes(recorded(t, sc.before), now); len(notes) != 0 {
+		t.Errorf("notes: %v", notes)
+	}
+}
+
+func TestRestoreAfterAKillAtAnyPointOfADD(t *testing.T) {
+	t.Parallel()
+	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
+		t.Helper()
+		kill(t, sc, sc.steps, n, e)
+		s := open(t, sc.k, podPath)
+		if err := sc.home(t, s); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "state after Restore", sc.start, sc.k.Dump())
+		settled(t, sc, s)
+	})
+}
+
+// without is a dump less every line that names path, and less those that name any of the things.
+func without(dump string, things ...string) string {
+	lines := slices.DeleteFunc(strings.Split(dump, "\n"), func(l string) bool {
+		return slices.ContainsFunc(things, func(x string) bool { return strings.Contains(l, x) })
+	})
+	return strings.Join(lines, "\n")
+}
+
+func TestRestoreAfterTheNamespaceDied(t *testing.T) {
+	t.Parallel()
+	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
+		t.Helper()
+		kill(t, sc, sc.steps, n, e)
+		sc.k.KillNetNS(podPath)
+		host := open(t, sc.k, "")
+		if err := sc.home(t, host); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "state after Restore", without(sc.start, podPath), sc.k.Dump())
+		settled(t, sc, host)
+	})
+}
+
+// Another pod's interface of the same name came home before, and another RDMA device had the name when ours did.
+func TestRestoreAfterTheNamespaceDiedAndNamesWereTaken(t *testing.T) {
+	t.Parallel()
+	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
+		t.Helper()
+		kill(t, sc, sc.steps, n, e)
+		sc.k.AddLink("", "net1")
+		if rdmaIn(sc.k, podPath) {
+			sc.k.AddRDMA("mlx5_1")
+		}
+		sc.k.KillNetNS(podPath)
+		if rdmaIn(sc.k, "host/ibdev") {
+			removeForeign(t, sc.k)
+		}
+		host := open(t, sc.k, "")
+		if err := sc.home(t, host); err != nil {
+			t.Fatal(err)
+		}
+		same(t, "state after Restore", without(sc.start, podPath), without(sc.k.Dump(), "link host/net1"))
+		settled(t, sc, host)
+	})
+}
+
+func rdmaIn(k *attachtest.Kernel, prefix string) bool {
+	return strings.HasPrefix(k.Where(vf())[1], prefix)
+}
+
+// removeForeign takes away the device that took the name mlx5_1 while ours, called ibdev1 now, was away.
+func removeForeign(t *testing.T, k *attachtest.Kernel) {
+	t.Helper()
+	k.RemoveRDMA("mlx5_1")
+	if !rdmaIn(k, "host/ibdev1") {
+		t.Fatalf("RDMA device at %v", k.Where(vf()))
+	}
+}
+
+// A home name that is taken for good: the kernel's stays, and a note says so. No other link is touched.
+func TestRestoreKeepsTheKernelsNameWhenItsOwnIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, dead := range []bool{false, true} {
+		t.Run(fmt.Sprintf("dead-%t", dead), func(t *testing.T) {
+			t.Parallel()
+			sc := play(t, plan(t, "exclusive"))
+			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+				t.Fatal(err)
+			}
+			for _, name := range []string{"ens1f0v0", "net1", "dev0"} {
+				sc.k.AddLink("", name)
+			}
+			sc.k.AddRDMA("mlx5_1")
+			s := sc.s
+			if dead {
+				sc.k.KillNetNS(podPath)
+				s = open(t, sc.k, "")
+			}
+			for range 2 {
+				if err := sc.home(t, s); err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff([2]string{"host/dev1", "host/ibdev1"}, sc.k.Where(vf())); diff != "" {
+					t.Fatalf("where (-want +got):\n%s", diff)
+				}
+			}
+			want := []string{
+				"netdev of 0000:3b:10.0 keeps the name dev1: its own, ens1f0v0, is taken by another device",
+				"RDMA device of 0000:3b:10.0 keeps the name ibdev1: its own, mlx5_1, is taken by another device",
+			}
+			now := observe(t, s, vf(), "")
+			if diff := cmp.Diff(want, attach.Notes(recorded(t, sc.before), now)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+			if steps := attach.Restore(recorded(t, sc.before), now); len(steps) != 0 {
+				t.Errorf("Restore is not done: %v", steps)
+			}
+		})
+	}
+}
+
+// DEL itself may be killed at each of its steps, or one may fail, and the next DEL finishes; also when the pod dies between.
+func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
+	t.Parallel()
+	for _, p := range plans() {
+		for m := range 8 {
+			for name, e := range extents() {
+				for _, dies := range []bool{false, true} {
+					t.Run(fmt.Sprintf("%s/%d-%s-dies-%t", p.name, m, name, dies), func(t *testing.T) {
+						t.Parallel()
+						sc := play(t, p)
+						if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+							t.Fatal(err)
+						}
+						spoil(sc.k, sc.conf.Device)
+						sc.k.KillAt(m, e)
+						if !attachtest.Killed(func() { _ = sc.home(t, sc.s) }) {
+							sc.k.ClearFaults() // fewer steps than m
+						}
+						s, want := sc.s, sc.start
+						if dies {
+							sc.k.KillNetNS(podPath)
+							s, want = open(t, sc.k, ""), without(sc.start, podPath)
+						}
+						if err := sc.home(t, s); err != nil {
+							t.Fatal(err)
+						}
+						same(t, "state after the second DEL", want, sc.k.Dump())
+						settled(t, sc, s)
+					})
+				}
+			}
+		}
+	}
+}
+
+// spoil does what a pod with NET_ADMIN can do to its interface.
+func spoil(k *attachtest.Kernel, dev pci.Addr) {
+	k.RenameLink(dev, "mine")
+	k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
+	if dev == vf() && rdmaIn(k, podPath) {
+		k.RenameRDMA(dev, "mine_0")
+	}
+}
+
+// RDMA devices go home before their netdev, and a soft one is removed before it.
+func TestRestoreTakesRDMAHomeFirst(t *testing.T) {
+	t.Parallel()
+	tests := map[string]string{
+		"exclusive": "move rdma mlx5_1 (index 1) pod -> host\n" +
+			"move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n",
+		"soft-roce-dual-mtu-up": "del soft rdma pfca3ed83f20\n" +
+			"move link 0000:3b:10.2 pod/net1 -> host/ens1f0v2, mtu 9000 -> 1500\n" +
+			"set host/ens1f0v2 up\n",
+		"shared": "move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n",
+	}
+	for name, want := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := play(t, plan(t, name))
+			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+				t.Fatal(err)
+			}
+			got := lines(attach.Restore(recorded(t, sc.before), observe(t, sc.s, sc.conf.Device, sc.soft)))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What is held by a namespace that nobody sees comes home when that dies, and only then is put right.
+func TestRestoreOfWhatIsAway(t *testing.T) {
+	t.Parallel()
+	for _, p := range plans() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			sc := play(t, p)
+			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+				t.Fatal(err)
+			}
+			sc.k.HoldNetNS(podPath, -1)
+			host := open(t, sc.k, "")
+			now := observe(t, host, p.conf.Device, p.soft)
+			var want []string
+			if p.soft != "" {
+				want = append(want, "soft RDMA device "+p.soft)
+			}
+			if attach.MovesRDMA(sc.steps) {
+				want = append(want, "RDMA device mlx5_1 (index 1)")
+			}
+			want = append(want, "netdev "+sc.before.Link.Name+" of "+p.conf.Device.String())
+			if diff := cmp.Diff(want, attach.Away(recorded(t, sc.before), now)); diff != "" {
+				t.Errorf("away (-want +got):\n%s", diff)
+			}
+			if err := sc.home(t, host); err != nil {
+				t.Fatal(err)
+			}
+			if where := sc.k.Where(p.conf.Device)[0]; where != podPath+" (held)/net1" {
+				t.Errorf("the link is at %s", where)
+			}
+			sc.k.KillNetNS(podPath)
+			if err := sc.home(t, host); err != nil {
+				t.Fatal(err)
+			}
+			same(t, "state after Restore", without(sc.start, podPath), sc.k.Dump())
+			settled(t, sc, host)
+		})
+	}
+}
+
+// review.md 29, 30: what is gone counts as restored, and what is new must not get the old one's settings.
+func TestRestoreLeavesWhatIsAnotherDevice(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(*attachtest.Kernel)
+		want   []string // steps
+		notes  []string
+	}{
+		{
+			name: "function gone", change: func(k *attachtest.Kernel) { k.RemoveFunction(vf()) },
+			notes: []string{"function 0000:3b:10.0 is gone; there was nothing to restore"},
+		},
+		{
+			name: "new VF at the address", change: func(k *attachtest.Kernel) { k.Rebind(vf(), ""); k.RenameLink(vf(), "eth7") },
+			notes: []string{"function 0000:3b:10.0 has another RDMA device now (index 3, was 1); its settings were left as they are"},
+		},
+		{name: "unbound", change: func(k *attachtest.Kernel) { k.Rebind(vf(), "vfio-pci") }},
+		{
+			name:   "only the RDMA driver was loaded anew: the netdev in the pod is ours still",
+			change: func(k *attachtest.Kernel) { k.RemoveRDMA("mlx5_1") },
+			want:   []string{"move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500"},
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			sc := play(t, plan(t, "exclusive"))
+			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+				t.Fatal(err)
+			}
+			tt.change(sc.k)
+			now := observe(t, sc.s, vf(), "")
+			var got []string
+			for _, s := range attach.Restore(recorded(t, sc.before), now) {
+				got = append(got, s.String())
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tt.notes, attach.Notes(recorded(t, sc.before), now)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A record that is lost leaves only that the device is ours: it comes home as it is.
+func TestRestoreWithoutFacts(t *testing.T) {
+	t.Parallel()
+	sc := play(t, plan(t, "exclusive"))
+	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+		t.Fatal(err)
+	}
+	now := observe(t, sc.s, vf(), "")
+	if err := attach.RunAll(t.Context(), sc.s, attach.Restore(attach.Facts{}, now)); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([2]string{"host/net1", "host/mlx5_1"}, sc.k.Where(vf())); diff != "" {
+		t.Errorf("where (-want +got):\n%s", diff)
+	}
+	now = observe(t, sc.s, vf(), "")
+	if steps := attach.Restore(attach.Facts{}, now); len(steps) != 0 {
+		t.Errorf("Restore is not done: %v", steps)
+	}
+	if notes, away := attach.Notes(attach.Facts{}, attach.Facts{}), attach.Away(attach.Facts{}, now); len(notes)+len(away) != 0 {
+		t.Errorf("notes %v, away %v", notes, away)
+	}
+}
+
+// Where the PF's MTU was lowered meanwhile, the driver takes the old one no more; the device must come home all the same.
+func TestRestoreUnderALowerPF(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "exclusive")
+	p.setup = func(k *attachtest.Kernel) { k.SetLink(vf(), "", 9000, false) }
+	sc := play(t, p)
+	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+		t.Fatal(err)
+	}
+	sc.k.SetLink(pf(), "", 1500, true)
+	sc.k.SetLink(vf(), "", 1500, true)
+	sc.k.SetMaxMTU(vf(), 1500)
+	if err := sc.home(t, sc.s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([2]string{"host/ens1f0v0", "host/mlx5_1"}, sc.k.Where(vf())); diff != "" {
+		t.Errorf("where (-want +got):\n%s", diff)
+	}
+	want := []string{"netdev ens1f0v0 of 0000:3b:10.0 has MTU 1500, not 9000 as before: its PF has 1500 now"}
+	if diff := cmp.Diff(want, attach.Notes(recorded(t, sc.before), observe(t, sc.s, vf(), ""))); diff != "" {
+		t.Errorf("notes (-want +got):\n%s", diff)
+	}
+}
+
+// The node upped the link after the kernel had brought it home as net1: it goes down for its name and MAC.
+func TestRestoreOfALinkThatIsUpAtHome(t *testing.T) {
+	t.Parallel()
+	sc := play(t, plan(t, "exclusive-mtu-pf-up"))
+	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+		t.Fatal(err)
+	}
+	sc.k.KillNetNS(podPath)
+	sc.k.SetLink(vf(), "02:de:ad:be:ef:00", 0, true)
+	host := open(t, sc.k, "")
+	now := observe(t, host, vf(), "")
+	want := "set host/net1 down\n" +
+		"move link 0000:3b:10.0 host/net1 -> host/ens1f0v0, mtu 9000 -> 1500\n" +
+		"set mac of host/ens1f0v0 02:de:ad:be:ef:00 -> 02:54:00:3b:10:00\n" +
+		"set host/ens1f0v0 up\n"
+	if diff := cmp.Diff(want, lines(attach.Restore(recorded(t, sc.before), now))); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if err := sc.home(t, host); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "state after Restore", without(sc.start, podPath), sc.k.Dump())
+}
+
+// The home of a device is never given to one of another pod: two VFs of one pod go each its own way.
+func TestRestoreTouchesOneDeviceOnly(t *testing.T) {
+	t.Parallel()
+	sc := play(t, plan(t, "exclusive"))
+	second := conf(func(c *netconf.Conf) { c.Device, c.Request.IfName = otherVF(), "net2" })
+	before := observe(t, sc.s, otherVF(), "")
+	steps := append(sc.steps, attach.Plan(second, before, attach.Addresses{}, "")...)
+	if err := attach.Run(t.Context(), sc.s, steps); err != nil {
+		t.Fatal(err)
+	}
+	if err := sc.home(t, sc.s); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([2]string{podPath + "/net2", podPath + "/mlx5_2"}, sc.k.Where(otherVF())); diff != "" {
+		t.Errorf("where (-want +got):\n%s", diff)
+	}
+	if err := sc.s.Apply(t.Context(), sc.steps[0]); errors.Is(err, attach.ErrConflict) {
+		t.Errorf("the device cannot be attached again: %v", err)
+	}
+}
+
+// A pod that calls its device like another at home must not keep it away: it is renamed in the pod, then moved.
+func TestRestoreOfADeviceNamedLikeAnotherAtHome(t *testing.T) {
+	t.Parallel()
+	sc := play(t, plan(t, "exclusive"))
+	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+		t.Fatal(err)
+	}
+	sc.k.RenameRDMA(vf(), "mlx5_2")
+	sc.k.RenameLink(vf(), "ens1f0v1")
+	if err := sc.home(t, sc.s); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "state after Restore", sc.start, sc.k.Dump())
+	settled(t, sc, sc.s)
+}
