@@ -266,7 +266,7 @@ func FuzzChoose(f *testing.F) {
 			return
 		}
 		r := ipam.Range{Subnet: subnet, Gateway: subnet.Addr().Next()}
-		if block, err := ipam.Block(subnet, min(length+3, a.BitLen()), index%8); err == nil {
+		if block, blockErr := ipam.Block(subnet, min(length+3, a.BitLen()), index%8); blockErr == nil {
 			if !subnet.Contains(block.Addr()) {
 				t.Fatalf("block %s is outside %s", block, subnet)
 			}

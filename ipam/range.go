@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // The errors of this package and of package lease.
@@ -37,14 +38,11 @@ func (e *ExhaustedError) Error() string {
 }
 
 func (e *ExhaustedError) names() string {
-	var text string
-	for i, r := range e.Ranges {
-		if i > 0 {
-			text += " or "
-		}
-		text += r.String()
+	names := make([]string, 0, len(e.Ranges))
+	for _, r := range e.Ranges {
+		names = append(names, r.String())
 	}
-	return text
+	return strings.Join(names, " or ")
 }
 
 // Unwrap gives ErrExhausted.

@@ -5,6 +5,7 @@ package lease
 import (
 	"errors"
 	"io/fs"
+	"maps"
 	"net/netip"
 	"slices"
 	"time"
@@ -155,9 +156,7 @@ func (a *allocation) state(set []ipam.Range) (ipam.State, error) {
 		if err != nil {
 			return ipam.State{}, err
 		}
-		for addr, since := range freed {
-			s.Freed[addr] = since
-		}
+		maps.Copy(s.Freed, freed)
 		cursor, err := a.folder.cursor(r)
 		if err != nil {
 			return ipam.State{}, err

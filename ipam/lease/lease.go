@@ -134,7 +134,10 @@ func (s Store) Release(ctx context.Context, owner string) error {
 		return fmt.Errorf("lock leases: %w", err)
 	}
 	defer unlock()
-	f, err := open(s.Dir)
+	f, err := look(s.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // nothing was leased since the node booted
+	}
 	if err != nil {
 		return err
 	}

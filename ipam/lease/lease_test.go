@@ -63,6 +63,13 @@ func newStore(t *testing.T) (lease.Store, string) {
 func TestAllocateAndRelease(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
+	// After a boot a DEL finds nothing at all, and makes nothing.
+	if err := s.Release(t.Context(), "cid-a/net1"); err != nil {
+		t.Errorf("release from a store that is not there: %v", err)
+	}
+	if _, err := os.Stat(dir); err == nil {
+		t.Error("release made the folder")
+	}
 	pools := []string{"10.1.0.0/24", "fd00:1::/64"}
 	if got, want := prefixes(mustAllocate(t, s, "cid-a/net1", pools...)), "10.1.0.1/24 fd00:1::1/64"; got != want {
 		t.Errorf("first owner got %s, want %s", got, want)
@@ -315,10 +322,16 @@ func TestBadFolder(t *testing.T) {
 	} {
 		s := lease.Store{Dir: path, Lock: func(context.Context) (func(), error) { return func() {}, nil }}
 		_, err := s.Allocate(t.Context(), sets("10.1.0.0/24"), "a", nil)
+		if !errors.Is(err, lease.ErrUnwritable) {
+			t.Errorf("%s: %v", name, err)
+		}
 		_, listErrs := s.List()
-		for _, err := range append(listErrs, err, s.Release(t.Context(), "a")) {
-			if !errors.Is(err, lease.ErrUnwritable) || !strings.Contains(err.Error(), path) ||
-				strings.Contains(strings.ToLower(err.Error()), "no such file") {
+		released := s.Release(t.Context(), "a")
+		if absent := name == "no parent"; absent != (released == nil) || absent != (len(listErrs) == 0) {
+			t.Errorf("%s: release %v, list %v; what is not there holds nothing", name, released, listErrs)
+		}
+		for _, err := range append(listErrs, err, released) {
+			if err != nil && (!strings.Contains(err.Error(), path) || strings.Contains(strings.ToLower(err.Error()), "no such file")) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}

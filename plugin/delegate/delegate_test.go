@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -117,7 +118,7 @@ func newDouble(t *testing.T, b behaviour) double {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(exe, filepath.Join(dir, "theirs")); err != nil {
+	if err = os.Symlink(exe, filepath.Join(dir, "theirs")); err != nil {
 		t.Fatal(err)
 	}
 	b.Log = filepath.Join(dir, "calls")
@@ -188,11 +189,11 @@ func TestEnvironment(t *testing.T) {
 func TestResults(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ conf, out string }{
-		"1.1.0": {conf, strings.Replace(answer10, "1.0.0", "1.1.0", 1)},
-		"1.0.0": {conf, answer10},
-		"0.4.0": {conf, `{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.0.5/24","gateway":"10.1.0.1"},{"version":"6","address":"fd00::5/64"}],"routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"},{"dst":"fd00::/48"}]}`},
-		"0.3.1": {conf, `{"cniVersion":"0.3.1","ips":[{"version":"4","address":"10.1.0.5/24","gateway":"10.1.0.1"},{"version":"6","address":"fd00::5/64"}],"routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"},{"dst":"fd00::/48"}]}`},
-		"0.2.0": {conf, `{"cniVersion":"0.2.0","ip4":{"ip":"10.1.0.5/24","gateway":"10.1.0.1","routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"}]},"ip6":{"ip":"fd00::5/64","routes":[{"dst":"fd00::/48"}]}}`},
+		"1.1.0":                        {conf, strings.Replace(answer10, "1.0.0", "1.1.0", 1)},
+		"1.0.0":                        {conf, answer10},
+		"0.4.0":                        {conf, `{"cniVersion":"0.4.0","ips":[{"version":"4","address":"10.1.0.5/24","gateway":"10.1.0.1"},{"version":"6","address":"fd00::5/64"}],"routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"},{"dst":"fd00::/48"}]}`},
+		"0.3.1":                        {conf, `{"cniVersion":"0.3.1","ips":[{"version":"4","address":"10.1.0.5/24","gateway":"10.1.0.1"},{"version":"6","address":"fd00::5/64"}],"routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"},{"dst":"fd00::/48"}]}`},
+		"0.2.0":                        {conf, `{"cniVersion":"0.2.0","ip4":{"ip":"10.1.0.5/24","gateway":"10.1.0.1","routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"}]},"ip6":{"ip":"fd00::5/64","routes":[{"dst":"fd00::/48"}]}}`},
 		"none, so the configuration's": {conf, strings.Replace(answer10, `"cniVersion":"1.0.0",`, "", 1)},
 		"empty, so the configuration's": {
 			strings.Replace(conf, "1.0.0", "0.3.1", 1),
@@ -360,7 +361,7 @@ func TestDiesWithCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller := exec.Command(exe)
-	caller.Env = append(d.caller.Environ, callerVar+"="+string(text))
+	caller.Env = slices.Concat(d.caller.Environ, []string{callerVar + "=" + string(text)})
 	if err := caller.Start(); err != nil {
 		t.Fatal(err)
 	}

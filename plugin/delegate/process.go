@@ -66,9 +66,9 @@ func failure(out []byte, err error) error {
 	case errors.Is(err, errTooLong):
 		return fmt.Errorf("it printed more than %d bytes: %w", outputMax, ErrOutput)
 	case errors.As(err, &exit) && len(bytes.TrimSpace(out)) == 0:
-		return fmt.Errorf("it ended with %s and printed nothing: %w", exit, ErrOutput)
+		return fmt.Errorf("it printed nothing: %w: %w", ErrOutput, exit)
 	case errors.As(err, &exit):
-		return fmt.Errorf("it ended with %s and printed %s: %w", exit, quote(out), ErrOutput)
+		return fmt.Errorf("it printed %s: %w: %w", quote(out), ErrOutput, exit)
 	case errors.As(err, &errno) && errno == syscall.ENOENT:
 		return fmt.Errorf("the file or its interpreter is missing: %w", ErrNotFound)
 	case errors.As(err, &errno):
@@ -107,7 +107,7 @@ func (c Caller) start(ctx context.Context, path string, conf []byte, environ []s
 	if c.Stderr != nil && stderr.kept.Len() > 0 {
 		_, _ = io.Copy(c.Stderr, bytes.NewReader(stderr.kept.Bytes()))
 	}
-	return stdout.kept.Bytes(), stderr.kept.Bytes(), err //nolint:wrapcheck // failure words it
+	return stdout.kept.Bytes(), stderr.kept.Bytes(), err
 }
 
 // environ is what CNI passes to a plugin (specification, section "Parameters").

@@ -50,7 +50,8 @@ const retryDelay = 10 * time.Millisecond
 // Dir is a folder of lock files. A lock is not re-entrant, not even within one process.
 type Dir struct{ path string }
 
-// New gives the locks of the folder path, which the first Acquire makes when it is missing; its parent must exist.
+// New gives the locks of the folder path. Acquire makes it, and the state folder that it lies in, when they are missing: a
+// lock is the first thing that any verb writes after a boot. The state folder's parent must exist.
 func New(path string) *Dir { return &Dir{path} }
 
 // Acquire takes the lock of that name, or waits for it until ctx ends. holder is for the message that others get:
@@ -59,14 +60,12 @@ func New(path string) *Dir { return &Dir{path} }
 // The holder removes the file before it lets go, so that locks of attachments long gone do not fill a tmpfs. Whoever locks
 // a file that is no longer the one in the folder starts again, so two processes never hold two files of one name.
 func (d *Dir) Acquire(ctx context.Context, name, holder string) (release func(), err error) { //nolint:nonamedreturns // says what the function returned is
-	if err := ctx.Err(); err != nil {
+	if err = ctx.Err(); err != nil {
 		return nil, fmt.Errorf("take lock %s: %w", name, err)
 	}
-	root, err := statedir.Open(d.path, 0o700)
-	if err != nil {
+	if err = d.ensure(); err != nil {
 		return nil, fmt.Errorf("take lock %s: %w", name, err)
 	}
-	_ = root.Close()
 	path := filepath.Join(d.path, escape(name))
 	for {
 		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC))
@@ -88,6 +87,15 @@ func (d *Dir) Acquire(ctx context.Context, name, holder string) (release func(),
 			_ = file.Unlock()
 		}), nil
 	}
+}
+
+func (d *Dir) ensure() error {
+	root, err := statedir.Open(filepath.Dir(d.path), 0o755)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	return statedir.Make(root, filepath.Base(d.path))
 }
 
 // current tells whether the locked file is still the one that others find under its path.
@@ -117,7 +125,7 @@ func readHolder(path string) string {
 	if err != nil {
 		return "an unknown process"
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	text := make([]byte, holderSize)
 	n, _ := file.Read(text)
 	if n == 0 {

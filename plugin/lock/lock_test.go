@@ -106,11 +106,11 @@ func TestHeld(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Start(); err != nil {
+	if err = cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if line, err := bufio.NewReader(stdout).ReadString('\n'); err != nil {
-		t.Fatal(line, err)
+	if line, readErr := bufio.NewReader(stdout).ReadString('\n'); readErr != nil {
+		t.Fatal(line, readErr)
 	}
 	_, err = lock.New(dir).Acquire(soon(t), name, "DEL")
 	var held *lock.HeldError
@@ -127,7 +127,7 @@ func TestHeld(t *testing.T) {
 	} else {
 		release()
 	}
-	if err := cmd.Process.Kill(); err != nil {
+	if err = cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // says "killed"
@@ -233,10 +233,26 @@ func TestBadFolder(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{file, filepath.Join(dir, "no", "locks")} {
+	for _, path := range []string{file, filepath.Join(file, "locks"), filepath.Join(dir, "no", "state", "locks")} {
 		_, err := lock.New(path).Acquire(t.Context(), "a", "x")
-		if !errors.Is(err, lock.ErrUnwritable) || !strings.Contains(err.Error(), path) || strings.Contains(err.Error(), "no such file") {
+		if !errors.Is(err, lock.ErrUnwritable) || !strings.Contains(err.Error(), dir) || strings.Contains(err.Error(), "no such file") {
 			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// TestFirstAfterBoot: the state folder is made on the way, for all to look into, the locks in it for root alone.
+func TestFirstAfterBoot(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "podfabric")
+	release, err := lock.New(filepath.Join(dir, "locks")).Acquire(t.Context(), "a", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
+	for path, want := range map[string]os.FileMode{dir: 0o755, filepath.Join(dir, "locks"): 0o700} {
+		if stat, err := os.Stat(path); err != nil || stat.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", path, stat.Mode(), err, want)
 		}
 	}
 }

@@ -57,7 +57,7 @@ func (s *Store) Claim(dev pci.Addr, o attach.Owner) error {
 	}
 	err = root.Symlink(target(o), claimOf(dev))
 	if !errors.Is(err, fs.ErrExist) {
-		return statedir.Explain(s.dir, s.path(claimOf(dev)), err) //nolint:wrapcheck // names the path
+		return statedir.Explain(s.dir, s.path(claimOf(dev)), err)
 	}
 	holder, err := s.claimant(root, dev)
 	switch {
@@ -77,9 +77,9 @@ func (s *Store) replace(root *os.Root, dev pci.Addr, o attach.Owner) error {
 		return err
 	}
 	if err := root.Symlink(target(o), newClaim); err != nil {
-		return statedir.Explain(s.dir, s.path(newClaim), err) //nolint:wrapcheck // names the path
+		return statedir.Explain(s.dir, s.path(newClaim), err)
 	}
-	return statedir.Explain(s.dir, s.path(claimOf(dev)), root.Rename(newClaim, claimOf(dev))) //nolint:wrapcheck // names the path
+	return statedir.Explain(s.dir, s.path(claimOf(dev)), root.Rename(newClaim, claimOf(dev)))
 }
 
 // Claimant says whose dev is. The error wraps ErrNotFound when it is nobody's; then it wraps ErrStale too, and the owner is
@@ -198,13 +198,11 @@ func (s *Store) unclaim(root *os.Root, o attach.Owner, dev pci.Addr) error {
 	}
 	for _, dev := range devs {
 		holder, err := s.pointee(root, path.Base(claimOf(dev)))
-		switch {
-		case err == nil && holder == o:
-			if err := s.remove(root, claimOf(dev)); err != nil {
-				return err
-			}
-		case err == nil, errors.Is(err, ErrNotFound), errors.Is(err, ErrUnreadable): // not ours
-		default:
+		if err == nil && holder == o {
+			err = s.remove(root, claimOf(dev))
+		}
+		// What is no claim is not ours to remove.
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnreadable) {
 			return err
 		}
 	}
@@ -214,7 +212,7 @@ func (s *Store) unclaim(root *os.Root, o attach.Owner, dev pci.Addr) error {
 // lockClaims keeps others from changing claims.
 func (s *Store) lockClaims(root *os.Root) (func(), error) {
 	if err := statedir.Make(root, claimsDir); err != nil {
-		return nil, err //nolint:wrapcheck // names the path
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), claimWait)
 	defer cancel()
@@ -226,5 +224,5 @@ func (s *Store) lockClaims(root *os.Root) (func(), error) {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("lock %s, which another process has held for %s: %w", s.path(claimsDir), claimWait, ctx.Err())
 	}
-	return nil, statedir.Explain(s.dir, s.path(claimsDir), err) //nolint:wrapcheck // names the path
+	return nil, statedir.Explain(s.dir, s.path(claimsDir), err)
 }

@@ -34,14 +34,14 @@ func (s *Store) SaveHome(dev pci.Addr, f attach.Facts) error {
 		return err
 	}
 	defer closeRoot(root)
-	if err := statedir.Make(root, namesDir); err != nil {
-		return err //nolint:wrapcheck // names the path
+	if err = statedir.Make(root, namesDir); err != nil {
+		return err
 	}
 	text, err := json.MarshalIndent(home{Version: Version, Facts: f}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode home of %s: %w", dev, err)
 	}
-	return statedir.Write(root, nameOf(dev), append(text, '\n')) //nolint:wrapcheck // names the path
+	return statedir.Write(root, nameOf(dev), append(text, '\n'))
 }
 
 // LoadHome gives what SaveHome kept. The error wraps ErrNotFound or ErrUnreadable.

@@ -128,8 +128,8 @@ func full(args []string) error {
 	for what, err := range map[string]error{
 		"save": s.Save(r), "drop": s.Drop(r.Owner, dev), "another": s.Save(intent(owner("b"), dev)), "home": s.SaveHome(device("0000:3b:00.3"), r.Before),
 	} {
-		if err := explained(err, "read-write"); err != nil {
-			return fmt.Errorf("%s on a read-only disk: %w", what, err)
+		if bad := explained(err, "read-write"); bad != nil {
+			return fmt.Errorf("%s on a read-only disk: %w", what, bad)
 		}
 	}
 	if o, err := s.Claimant(dev); err != nil || o != r.Owner {

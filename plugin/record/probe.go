@@ -15,7 +15,7 @@ func (s *Store) Probe() error {
 	}
 	defer closeRoot(root)
 	if err := statedir.Write(root, probeFile, []byte("\n")); err != nil {
-		return err //nolint:wrapcheck // names the path
+		return err
 	}
 	return s.remove(root, probeFile)
 }

@@ -453,8 +453,14 @@ func TestHostileNames(t *testing.T) {
 	t.Parallel()
 	s, dir := newStore(t)
 	for _, o := range []attach.Owner{
-		{}, {ContainerID: "..", IfName: "net1"}, {ContainerID: "a", IfName: ".."}, {ContainerID: "../../x", IfName: "net1"},
-		{ContainerID: "a", IfName: "../../../x"}, {ContainerID: "/etc", IfName: "net1"}, {ContainerID: "a", IfName: "a\x00"}, {ContainerID: ".", IfName: "x"},
+		{},
+		{ContainerID: "..", IfName: "net1"},
+		{ContainerID: "a", IfName: ".."},
+		{ContainerID: "../../x", IfName: "net1"},
+		{ContainerID: "a", IfName: "../../../x"},
+		{ContainerID: "/etc", IfName: "net1"},
+		{ContainerID: "a", IfName: "a\x00"},
+		{ContainerID: ".", IfName: "x"},
 	} {
 		_, loadErr := s.Load(o)
 		for what, err := range map[string]error{
@@ -651,7 +657,7 @@ func FuzzDecode(f *testing.F) {
 		if len(r.Owner.ContainerID) > 255 || len(r.Owner.IfName) > 200 {
 			return
 		}
-		if err := s.Save(r); err != nil {
+		if err = s.Save(r); err != nil {
 			t.Fatalf("save %+v: %v", r, err)
 		}
 		again, err := s.Load(r.Owner)

@@ -52,12 +52,12 @@ func (s *Store) Save(r Record) error {
 	for try := 1; ; try++ {
 		for _, folder := range []string{attachmentsDir, folderOf(r.Owner)} {
 			if err := statedir.Make(root, folder); err != nil {
-				return err //nolint:wrapcheck // names the path
+				return err
 			}
 		}
 		err := statedir.Write(root, fileOf(r.Owner), text)
 		if _, statErr := root.Lstat(folderOf(r.Owner)); err == nil || statErr == nil || try == saveTries {
-			return err //nolint:wrapcheck // names the path
+			return err
 		}
 	}
 }
@@ -105,7 +105,7 @@ func (s *Store) readFile(root *os.Root, name string) ([]byte, error) {
 	if err != nil {
 		return nil, s.readError(name, err)
 	}
-	defer file.Close() //nolint:errcheck // only read from
+	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, recordMax+1))
 	if err != nil {
 		return nil, s.readError(name, err)
@@ -204,7 +204,7 @@ func (s *Store) Drop(o attach.Owner, dev pci.Addr) error {
 		return err
 	}
 	defer closeRoot(root)
-	if err := s.unclaim(root, o, dev); err != nil {
+	if err = s.unclaim(root, o, dev); err != nil {
 		return err
 	}
 	files, err := s.names(root, folderOf(o))
@@ -233,7 +233,7 @@ func (s *Store) Drop(o attach.Owner, dev pci.Addr) error {
 // remove removes a file, a link or an empty folder; what is gone is removed.
 func (s *Store) remove(root *os.Root, name string) error {
 	if err := root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return statedir.Explain(s.dir, s.path(name), err) //nolint:wrapcheck // names the path
+		return statedir.Explain(s.dir, s.path(name), err)
 	}
 	return nil
 }
@@ -254,7 +254,7 @@ func (s *Store) names(root *os.Root, folder string) ([]string, error) {
 	if err != nil {
 		return nil, s.readError(folder, err)
 	}
-	defer d.Close() //nolint:errcheck // only read from
+	defer d.Close()
 	names, err := d.Readdirnames(-1)
 	if err != nil {
 		return nil, s.readError(folder, err)
@@ -265,7 +265,7 @@ func (s *Store) names(root *os.Root, folder string) ([]string, error) {
 
 // write opens the folder to change something, read to look.
 func (s *Store) write() (*os.Root, error) {
-	return statedir.Open(s.dir, 0o755) //nolint:wrapcheck // names the path
+	return statedir.Open(s.dir, 0o755)
 }
 
 func (s *Store) read() (*os.Root, error) {

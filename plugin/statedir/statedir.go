@@ -80,7 +80,7 @@ func Explain(dir, path string, err error) error {
 func Open(dir string, perm fs.FileMode) (*os.Root, error) {
 	switch err := os.Mkdir(dir, perm); {
 	case err == nil:
-		if err := os.Chmod(dir, perm); err != nil {
+		if err = os.Chmod(dir, perm); err != nil {
 			return nil, Explain(dir, dir, err)
 		}
 	case !errors.Is(err, fs.ErrExist):
@@ -122,7 +122,7 @@ func Write(root *os.Root, name string, data []byte) error {
 	if err != nil {
 		return Explain(root.Name(), path, err)
 	}
-	defer folder.Close() //nolint:errcheck // only read from
+	defer folder.Close()
 	file, err := renameio.NewPendingFile(filepath.Base(name), renameio.WithRoot(folder), renameio.WithStaticPermissions(0o600))
 	if err != nil {
 		return Explain(root.Name(), path, err)

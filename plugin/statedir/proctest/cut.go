@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// begin marks, for the tracer, where the function begins: a call that the Go runtime does not make.
-func begin() { _, _ = syscall.Getpgid(0) }
+// mark tells the tracer where the function begins and where it ends: a call that the Go runtime does not make.
+func mark() { _, _ = syscall.Getpgid(0) }
 
 // Cut runs the function and kills the process, as kill -9 does, before the n-th system call, counted from 1, with which it
 // would change a file or folder. It returns that call's name, or "" when there is no n-th call, in which case the function
@@ -45,7 +45,7 @@ func Cut(t testing.TB, n int, name string, args ...string) string {
 // tracer follows one process and all its threads.
 type tracer struct {
 	pid, n int
-	begun  bool
+	inside bool // between the two marks
 	count  int
 	cut    string
 }
@@ -90,10 +90,10 @@ func (tr *tracer) ended(ws syscall.WaitStatus) error {
 
 // stopped looks at why a thread stopped and says which signal it must get when it goes on.
 func (tr *tracer) stopped(tid int, ws syscall.WaitStatus) (int, error) {
-	switch signal := ws.StopSignal(); {
-	case signal == syscall.SIGTRAP|0x80:
+	switch signal := ws.StopSignal(); signal {
+	case syscall.SIGTRAP | 0x80:
 		return 0, tr.syscall(tid)
-	case signal == syscall.SIGTRAP, signal == syscall.SIGSTOP: // exec, a clone, a thread's first stop
+	case syscall.SIGTRAP, syscall.SIGSTOP: // exec, a clone, a thread's first stop
 		return 0, nil
 	default:
 		return int(signal), nil
@@ -122,10 +122,10 @@ func (tr *tracer) syscall(tid int) error {
 		return nil
 	}
 	if info.Nr == unix.SYS_GETPGID {
-		tr.begun = true
+		tr.inside = !tr.inside
 	}
 	name := change(info.Nr, info.Args)
-	if !tr.begun || name == "" || tr.cut != "" {
+	if !tr.inside || name == "" || tr.cut != "" {
 		return nil
 	}
 	if tr.count++; tr.count != tr.n {

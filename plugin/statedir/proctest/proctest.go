@@ -31,8 +31,10 @@ func Main(m *testing.M, functions map[string]func(args []string) error) int {
 		fmt.Fprintln(os.Stderr, "read arguments:", err)
 		return 1
 	}
-	begin()
-	if err := f(args); err != nil {
+	mark()
+	err := f(args)
+	mark()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
