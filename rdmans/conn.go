@@ -88,6 +88,30 @@ func (c *Conn) ByName(name string) (Device, error) {
 	return Device{}, fmt.Errorf("RDMA device %s: %w", name, ErrNotFound)
 }
 
+// byIndex finds a device by its index in the namespace, or ErrNotFound.
+func (c *Conn) byIndex(index uint32) (Device, error) {
+	devices, err := c.Devices()
+	if err != nil {
+		return Device{}, err
+	}
+	for _, d := range devices {
+		if d.Index == index {
+			return d, nil
+		}
+	}
+	return Device{}, fmt.Errorf("RDMA device %d: %w", index, ErrNotFound)
+}
+
+// missing turns EINVAL, the kernel's answer to the index of a device that the namespace does not have, into ErrNotFound.
+func (c *Conn) missing(index uint32, err error) error {
+	if errors.Is(err, unix.EINVAL) {
+		if _, missing := c.byIndex(index); errors.Is(missing, ErrNotFound) {
+			return missing
+		}
+	}
+	return err
+}
+
 // guid turns the library's form, eight bytes with the lowest first, into that of sysfs.
 func guid(s string) string {
 	b, err := net.ParseMAC(s)

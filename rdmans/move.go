@@ -26,13 +26,13 @@ func (c *Conn) Move(index uint32, to *NS) error {
 			return fmt.Errorf("%s: %w", what, ErrShared)
 		}
 	}
-	return translate(what, err)
+	return translate(what, c.missing(index, err))
 }
 
 // Rename renames a device of this namespace. ErrNotFound, ErrNameTaken.
 func (c *Conn) Rename(index uint32, name string) error {
 	err := c.with(func(h *netlink.Handle) error { return h.RdmaLinkSetName(link(index), name) })
-	return translate(fmt.Sprintf("rename RDMA device %d to %s", index, name), err)
+	return translate(fmt.Sprintf("rename RDMA device %d to %s", index, name), c.missing(index, err))
 }
 
 // AddSoft makes a soft RoCE (rxe) device on a netdev of this namespace. The kernel loads rdma_rxe by itself, and it puts the

@@ -115,23 +115,13 @@ func (s Scan) process(pid int, dev uint64, found map[ID][]Holder) {
 	dir := filepath.Join(s.Proc, strconv.Itoa(pid))
 	links := []string{filepath.Join(dir, "ns/net")}
 	if s.Deep {
-		for _, pattern := range []string{"task/*/ns/net", "fd/*"} {
-			more, err := filepath.Glob(filepath.Join(dir, pattern))
-			if err == nil {
-				links = append(links, more...)
-			}
-		}
+		links = append(links, children(dir+"/task", "/ns/net")...)
+		links = append(links, children(dir+"/fd", "")...)
 	}
 	seen := map[ID]bool{}
 	for _, link := range links {
-		// The link's text tells the kind and inode; following it would touch whatever file the descriptor is of.
-		text, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(text, "net:[") {
-			continue
-		}
-		ino, err := strconv.ParseUint(strings.TrimSuffix(strings.TrimPrefix(text, "net:["), "]"), 10, 64)
-		id := ID{Dev: dev, Ino: ino}
-		if err != nil || seen[id] {
+		id, ok := namespaceOf(link, dev)
+		if !ok || seen[id] {
 			continue
 		}
 		seen[id] = true
@@ -141,6 +131,31 @@ func (s Scan) process(pid int, dev uint64, found map[ID][]Holder) {
 		}
 		found[id] = append(found[id], Holder{PID: pid, Comm: strings.TrimSpace(string(comm)), Via: link})
 	}
+}
+
+// children gives the paths of a folder's entries with something after each.
+func children(dir, after string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil // the process has ended
+	}
+	paths := make([]string, 0, len(entries))
+	for _, e := range entries {
+		paths = append(paths, dir+"/"+e.Name()+after)
+	}
+	return paths
+}
+
+// namespaceOf tells which network namespace a link below /proc leads to. A descriptor may be of anything, so what it is of is
+// neither opened nor asked to bring its attributes up to date (a dead file server would not answer) before it is known to be
+// a namespace of some kind.
+func namespaceOf(link string, dev uint64) (ID, bool) {
+	var st unix.Statx_t
+	if err := unix.Statx(unix.AT_FDCWD, link, unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st); err != nil {
+		return ID{}, false
+	}
+	id := ID{Dev: unix.Mkdev(st.Dev_major, st.Dev_minor), Ino: st.Ino}
+	return id, id.Dev == dev && isNetNS(link)
 }
 
 // mounts lists paths that may be bind mounts of namespaces, sorted, each once.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
@@ -23,10 +24,10 @@ const (
 	nlaTypeMask      = 0x3fff // NLA_TYPE_MASK: without the flags for nesting and byte order
 )
 
-// User is somebody who has an RDMA device open.
+// User is a process that has an RDMA device open.
 type User struct {
-	PID  int    `json:"pid"`  // 0: not a process, or not known
-	Comm string `json:"comm"` // its command's name, or the kernel client's
+	PID  int    `json:"pid"`  // 0: not known
+	Comm string `json:"comm"` // its command's name, or what there is to say instead
 }
 
 // String gives the form for messages: ib_write_bw (pid 71).
@@ -38,11 +39,12 @@ func (u User) String() string {
 }
 
 // Users lists the processes that hold a device of this namespace open (rdma resource show ctx), one entry a process. proc
-// is the proc file system ("/proc"), for the names of processes. A kernel that does not list contexts still counts them; then
-// one User says how many there are. ErrNotFound: the device is not here.
+// is the proc file system ("/proc"), for the names of processes. Where the kernel does not know the process (the thread that
+// opened the device has ended) or does not list contexts (before 5.14), one User without a PID says so. ErrNotFound: the
+// device is not here.
 func (c *Conn) Users(index uint32, proc string) ([]User, error) {
 	what := fmt.Sprintf("list users of RDMA device %d", index)
-	pids, err := c.contexts(index)
+	threads, err := c.contexts(index)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.EOPNOTSUPP) {
 		n, countErr := c.contextCount(index)
 		if countErr != nil || n == 0 {
@@ -53,21 +55,43 @@ func (c *Conn) Users(index uint32, proc string) ([]User, error) {
 	if err != nil {
 		return nil, translate(what, err)
 	}
-	users := make([]User, 0, len(pids))
-	for _, pid := range pids {
-		comm, err := os.ReadFile(fmt.Sprintf("%s/%d/comm", proc, pid))
-		if err != nil {
-			// The process ended between the two reads, and with it its hold on the device.
-			continue
+	var users []User
+	for _, thread := range threads {
+		user := User{Comm: "a process that the kernel does not name"}
+		if thread != 0 {
+			var alive bool
+			if user, alive = process(proc, thread); !alive {
+				continue // ended between the two reads, and with it its hold on the device
+			}
 		}
-		users = append(users, User{PID: pid, Comm: strings.TrimSpace(string(comm))})
+		if !slices.Contains(users, user) {
+			users = append(users, user)
+		}
 	}
 	return users, nil
 }
 
-// contexts asks for the PIDs behind the user contexts of a device, ascending, each once.
+// process finds the process of a thread, which is what the kernel names.
+func process(proc string, thread int) (User, bool) {
+	status, err := os.ReadFile(fmt.Sprintf("%s/%d/status", proc, thread))
+	if err != nil {
+		return User{}, false
+	}
+	pid := thread
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
+			if n, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil {
+				pid = n
+			}
+		}
+	}
+	comm, err := os.ReadFile(fmt.Sprintf("%s/%d/comm", proc, pid))
+	return User{PID: pid, Comm: strings.TrimSpace(string(comm))}, err == nil
+}
+
+// contexts asks for the thread behind each user context of a device, ascending; 0 where the kernel does not say.
 func (c *Conn) contexts(index uint32) ([]int, error) {
-	var pids []int
+	var threads []int
 	err := c.ns.Do(func() error {
 		for range tries {
 			req := nl.NewNetlinkRequest(nl.RDMA_NL_NLDEV<<nl.RDMA_NL_GET_CLIENT_SHIFT|nldevResCtxGet, unix.NLM_F_DUMP)
@@ -82,37 +106,40 @@ func (c *Conn) contexts(index uint32) ([]int, error) {
 			if err != nil {
 				return fmt.Errorf("dump contexts: %w", err)
 			}
-			pids = nil
+			threads = nil
 			for _, m := range msgs {
 				found, err := parseContexts(m)
 				if err != nil {
 					return err
 				}
-				pids = append(pids, found...)
+				threads = append(threads, found...)
 			}
 			return nil
 		}
 		return fmt.Errorf("dump contexts: %w", nl.ErrDumpInterrupted)
 	})
-	slices.Sort(pids)
-	return slices.Compact(pids), err
+	slices.Sort(threads)
+	return threads, err
 }
 
-// parseContexts reads the PIDs out of one message: RES_CTX { RES_CTX_ENTRY { RES_PID } ... }.
+// parseContexts reads one message: RES_CTX { RES_CTX_ENTRY { RES_PID } ... }. An entry without RES_PID is 0.
 func parseContexts(msg []byte) ([]int, error) {
-	var pids []int
+	var threads []int
 	err := walk(msg, nldevResCtx, func(table []byte) error {
 		return walk(table, nldevResCtxEntry, func(entry []byte) error {
-			return walk(entry, nldevResPID, func(pid []byte) error {
+			thread := 0
+			err := walk(entry, nldevResPID, func(pid []byte) error {
 				if len(pid) != 4 {
 					return fmt.Errorf("parse RDMA contexts: a PID of %d bytes", len(pid))
 				}
-				pids = append(pids, int(nl.NativeEndian().Uint32(pid)))
+				thread = int(nl.NativeEndian().Uint32(pid))
 				return nil
 			})
+			threads = append(threads, thread)
+			return err
 		})
 	})
-	return pids, err
+	return threads, err
 }
 
 // walk calls f with the value of every attribute of one type.
@@ -132,8 +159,12 @@ func walk(b []byte, attr uint16, f func([]byte) error) error {
 	return nil
 }
 
-// contextCount reads the number of user contexts from the device's resource summary.
+// contextCount reads the number of user contexts from the device's resource summary. The kernel answers EINVAL also for a
+// device that is not here.
 func (c *Conn) contextCount(index uint32) (uint64, error) {
+	if _, err := c.byIndex(index); err != nil {
+		return 0, err
+	}
 	var list []*netlink.RdmaResource
 	err := c.with(func(h *netlink.Handle) error {
 		var err error

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build lab
+
+package kernel_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podfabric/podfabric/e2e/guest/node"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/rdmans"
+)
+
+// hold makes a user context on a verbs device, as ibv_open_device does (IB_USER_VERBS_CMD_GET_CONTEXT).
+func hold(t *testing.T, uverbs int) {
+	t.Helper()
+	f, err := os.OpenFile(fmt.Sprintf("/dev/infiniband/uverbs%d", uverbs), os.O_RDWR, 0)
+	must(t, err)
+	t.Cleanup(func() { must(t, f.Close()) })
+	response := new([2]uint32)
+	cmd := make([]byte, 16)
+	binary.LittleEndian.PutUint16(cmd[4:], uint16(len(cmd)/4))
+	binary.LittleEndian.PutUint16(cmd[6:], 2)
+	binary.LittleEndian.PutUint64(cmd[8:], uint64(uintptr(unsafe.Pointer(response))))
+	_, err = f.Write(cmd)
+	runtime.KeepAlive(response)
+	must(t, err)
+}
+
+func TestUsersOfAnOpenDevice(t *testing.T) {
+	ns := node.NewNS(t)
+	s, a := open(t, ns), addr(t, node.VF(t, 1, 1))
+	before := observe(t, s, a)
+	if len(before.RDMA.Users) != 0 {
+		t.Fatalf("users before: %v", before.RDMA.Users)
+	}
+	comm, err := os.ReadFile("/proc/self/comm")
+	must(t, err)
+	want := []string{fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(comm)), os.Getpid())}
+	t.Run("at home", func(t *testing.T) {
+		hold(t, before.RDMA.Uverbs)
+		hold(t, before.RDMA.Uverbs)
+		if diff := cmp.Diff(want, observe(t, s, a).RDMA.Users); diff != "" {
+			t.Errorf("users (-want +got):\n%s", diff)
+		}
+		t.Log(observe(t, s, a).RDMA.Users)
+	})
+	_, move := in(before)
+	apply(t, s, move)
+	t.Run("in the pod", func(t *testing.T) {
+		// The thread that opens it ends with Do, and then the kernel knows that there is a user, but not who.
+		ns.Do(t, func() error { hold(t, before.RDMA.Uverbs); return nil })
+		want := []string{"a process that the kernel does not name"}
+		if diff := cmp.Diff(want, observe(t, s, a).RDMA.Users); diff != "" {
+			t.Errorf("users (-want +got):\n%s", diff)
+		}
+	})
+	apply(t, s, move.Reverse())
+}
+
+func TestSoftRoCE(t *testing.T) {
+	ns := node.NewNS(t)
+	s, a := open(t, ns), addr(t, node.VF(t, 1, 4))
+	machine := snapshot(t)
+	f := observe(t, s, a)
+	if f.RDMA != nil {
+		t.Fatalf("the VF has an RDMA device: %+v", f.RDMA)
+	}
+	moveLink := attach.MoveLink{PCI: a, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	const name = "pf0123456789"
+	add := attach.AddSoftRoCE{Name: name, Link: moveLink.To}
+	move := attach.MoveRDMA{Soft: name, From: attach.Host, To: attach.Pod}
+	soft := func() *attach.RDMA {
+		f, err := s.Observe(t.Context(), attach.Query{PCI: a, Soft: name})
+		must(t, err)
+		return f.Soft
+	}
+	apply(t, s, moveLink, add)
+	if r := soft(); r == nil || r.NS != attach.Host || r.Name != name || r.Uverbs < 0 {
+		t.Errorf("born: %+v, want it in the host's namespace", r)
+	}
+	apply(t, s, move)
+	if r := soft(); r == nil || r.NS != attach.Pod || r.LinkLayer != "Ethernet" {
+		t.Errorf("moved: %+v", r)
+	}
+	apply(t, s, attach.SetUp{Link: moveLink.To, To: true})
+	ports, err := s.Ports(t.Context(), attach.Pod, name)
+	must(t, err)
+	if len(ports) != 1 || ports[0].Device != name {
+		t.Errorf("ports %+v", ports)
+	}
+	devices, err := kernel.New().Inventory(t.Context())
+	must(t, err)
+	if i := slices.IndexFunc(devices, func(d kernel.Device) bool { return d.PCI.IsZero() }); i < 0 || devices[i].RDMA[0].NetNS != ns.Path {
+		t.Errorf("inventory does not show the soft device: %+v", devices)
+	}
+	second := attach.AddSoftRoCE{Name: "pfother", Link: moveLink.To}
+	if err := s.Apply(t.Context(), second); !errors.Is(err, rdmans.ErrNameTaken) {
+		t.Errorf("a second one on the same netdev: %v", err)
+	}
+	apply(t, s, attach.DelSoftRoCE{Name: name}, attach.SetUp{Link: moveLink.To}, moveLink.Reverse())
+	if r := soft(); r != nil {
+		t.Errorf("still there: %+v", r)
+	}
+	if diff := kernel.Diff(machine, snapshot(t)); len(diff) != 0 {
+		t.Errorf("left behind:\n%s", strings.Join(diff, "\n"))
+	}
+}
+
+func TestASoftDeviceOfHardwareIsRefused(t *testing.T) {
+	s := open(t, nil)
+	f := observe(t, s, addr(t, node.VF(t, 1, 1)))
+	err := s.Apply(t.Context(), attach.DelSoftRoCE{Name: f.RDMA.Name})
+	if !errors.Is(err, rdmans.ErrUnsupported) {
+		t.Errorf("removed a device that is none: %v", err)
+	}
+}
+
+func TestInventoryFindsDevicesInPods(t *testing.T) {
+	ns := node.NewNS(t)
+	s, a := open(t, ns), addr(t, node.VF(t, 1, 0))
+	before := observe(t, s, a)
+	moveLink, moveRDMA := in(before)
+	apply(t, s, moveLink, moveRDMA)
+	devices, err := kernel.New().Inventory(t.Context())
+	must(t, err)
+	i := slices.IndexFunc(devices, func(d kernel.Device) bool { return d.PCI == a })
+	if i < 0 {
+		t.Fatalf("not there: %+v", devices)
+	}
+	d := devices[i]
+	t.Logf("%+v", d)
+	if len(d.Links) != 1 || d.Links[0].NetNS != ns.Path || d.Links[0].Name != "net1" || len(d.RDMA) != 1 || d.RDMA[0].NetNS != ns.Path ||
+		d.RDMA[0].Name != before.RDMA.Name || d.RDMA[0].Uverbs != before.RDMA.Uverbs || d.RDMA[0].NodeGUID != before.RDMA.NodeGUID {
+		t.Errorf("%+v", d)
+	}
+	pf := slices.IndexFunc(devices, func(d kernel.Device) bool { return d.PCI == before.Function.PF })
+	if pf < 0 || devices[pf].NumVFs != 6 || len(devices[pf].RDMA) != 1 || devices[pf].RDMA[0].NetNS != kernel.HostNS {
+		t.Errorf("PF: %+v", devices)
+	}
+	apply(t, s, moveRDMA.Reverse(), moveLink.Reverse())
+}
+
+func TestModeIsBusyWhileNamespacesExist(t *testing.T) {
+	ns := node.NewNS(t)
+	self, err := rdmans.Self()
+	must(t, err)
+	conn := rdmans.In(self)
+	mode, err := conn.Mode()
+	must(t, err)
+	if mode != rdmans.Exclusive {
+		t.Fatalf("mode %s", mode)
+	}
+	if err := conn.SetMode(rdmans.Shared); !errors.Is(err, rdmans.ErrBusy) {
+		t.Errorf("set while a namespace exists: %v", err)
+	}
+	must(t, conn.SetMode(rdmans.Exclusive)) // what holds already is never refused
+	found, err := rdmans.Scan{Proc: "/proc", Run: "/run/netns", Deep: true}.Namespaces(t.Context())
+	must(t, err)
+	if len(found) != 1 || found[0].Name() != ns.Path {
+		t.Errorf("in the way: %+v, want %s", found, ns.Path)
+	}
+	pod, err := found[0].Open()
+	must(t, err)
+	id := pod.ID()
+	if alive, err := rdmans.Alive(ns.Path, id); !alive || err != nil {
+		t.Errorf("alive: %v, %v", alive, err)
+	}
+	deep, err := rdmans.Scan{Proc: "/proc", Run: "/none", Deep: true}.Namespaces(t.Context())
+	must(t, err)
+	if len(deep) != 1 || !slices.ContainsFunc(deep[0].Holders, func(h rdmans.Holder) bool { return h.PID == os.Getpid() }) {
+		t.Errorf("holders of a descriptor: %+v, want this process", deep)
+	}
+	must(t, pod.Close())
+	ns.Kill(t)
+	if alive, err := rdmans.Alive(ns.Path, id); alive || err != nil {
+		t.Errorf("alive after its death: %v, %v", alive, err)
+	}
+	node.Wait(t, "the mode to be free", func() bool {
+		err := conn.SetMode(rdmans.Shared)
+		if err != nil && !errors.Is(err, rdmans.ErrBusy) {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	must(t, conn.SetMode(rdmans.Exclusive))
+}

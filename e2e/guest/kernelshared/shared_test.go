@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build lab
+
+// Package kernelshared_test is what plugin/kernel and rdmans do on a real kernel in shared mode.
+package kernelshared_test
+
+import (
+	"errors"
+	"net/netip"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podfabric/podfabric/e2e/guest/node"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+//lab:boot pfs=1 vfs=2 mode=shared
+
+func init() { node.Main() }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSharedModeMovesNothing(t *testing.T) {
+	ns := node.NewNS(t)
+	s, err := kernel.New().Open(t.Context(), ns.Path)
+	must(t, err)
+	t.Cleanup(func() { must(t, s.Close()) })
+	a, err := pci.Parse(node.VF(t, 1, 0))
+	must(t, err)
+	before, err := s.Observe(t.Context(), attach.Query{PCI: a})
+	must(t, err)
+	if before.Mode != attach.Shared || before.RDMA == nil || before.RDMA.NS != attach.Host {
+		t.Fatalf("%+v, RDMA %+v", before, before.RDMA)
+	}
+	machine, err := kernel.New().Snapshot(t.Context())
+	must(t, err)
+	move := attach.MoveRDMA{Index: before.RDMA.Index, GUID: before.RDMA.NodeGUID, Name: before.RDMA.Name, From: attach.Host, To: attach.Pod}
+	if err := s.Apply(t.Context(), move); !errors.Is(err, rdmans.ErrShared) {
+		t.Errorf("step: %v, want %v", err, rdmans.ErrShared)
+	}
+	must(t, s.Apply(t.Context(), move.Reverse())) // home is where it is
+
+	// The kernel's own refusal, without our looking at the mode first.
+	self, err := rdmans.Self()
+	must(t, err)
+	pod, err := rdmans.OpenNS(ns.Path)
+	must(t, err)
+	if err := rdmans.In(self).Move(before.RDMA.Index, pod); !errors.Is(err, rdmans.ErrShared) {
+		t.Errorf("kernel: %v, want %v", err, rdmans.ErrShared)
+	}
+	must(t, pod.Close())
+	after, err := kernel.New().Snapshot(t.Context())
+	must(t, err)
+	if diff := cmp.Diff([]string(nil), kernel.Diff(machine, after)); diff != "" {
+		t.Errorf("changed:\n%s", diff)
+	}
+
+	link := attach.MoveLink{PCI: a, From: before.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	for _, step := range []attach.Step{
+		link, attach.AddAddr{Link: link.To, Addr: netip.MustParsePrefix("10.9.0.7/24")}, attach.SetUp{Link: link.To, To: true},
+	} {
+		must(t, s.Apply(t.Context(), step))
+	}
+	for _, from := range []attach.NS{attach.Host, attach.Pod} {
+		node.Wait(t, "the address' GID in the view of "+string(from), func() bool {
+			ports, err := s.Ports(t.Context(), from, before.RDMA.Name)
+			must(t, err)
+			return slices.ContainsFunc(ports[0].GIDs, func(g attach.GID) bool {
+				return g.Addr == netip.MustParseAddr("::ffff:10.9.0.7") && g.Type == attach.RoCEv2
+			})
+		})
+	}
+	there, err := s.Observe(t.Context(), attach.Query{PCI: a})
+	must(t, err)
+	if there.RDMA == nil || there.RDMA.NS != attach.Host || there.Link.NS != attach.Pod {
+		t.Errorf("link %+v, RDMA %+v", there.Link, there.RDMA)
+	}
+	must(t, s.Apply(t.Context(), link.Reverse()))
+}

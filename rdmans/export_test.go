@@ -1,0 +1,6 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package rdmans
+
+// ParseContexts is parseContexts, for the fuzzer.
+func ParseContexts(msg []byte) ([]int, error) { return parseContexts(msg) }
