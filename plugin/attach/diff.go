@@ -154,7 +154,8 @@ func (d *difference) gid(w WantGID, p Port) {
 	case i < 0:
 		d.lost("GID of %s is gone from port %d of %s", w.Addr.Unmap(), p.Number, p.Device)
 	case !slices.ContainsFunc(p.GIDs, func(g GID) bool { return same(g) && g.Index == w.Index }):
-		d.warn("GID of %s on port %d of %s is at index %d now, it was at %d", w.Addr.Unmap(), p.Number, p.Device, p.GIDs[i].Index, w.Index)
+		d.warn("GID of %s on port %d of %s is at index %d now, it was at %d",
+			w.Addr.Unmap(), p.Number, p.Device, p.GIDs[i].Index, w.Index)
 	}
 }
 

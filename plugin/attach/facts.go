@@ -61,7 +61,7 @@ type Function struct {
 	Driver string   `json:"driver,omitempty"` // "igbvf", "mlx5_core", "vfio-pci"; empty: none bound
 	VF     bool     `json:"vf"`
 	Number int      `json:"number"`           // VF number below its PF
-	PF     pci.Addr `json:"pf,omitempty"`     // zero unless VF
+	PF     pci.Addr `json:"pf,omitzero"`      // zero unless VF
 	PFLink string   `json:"pfLink,omitempty"` // the PF's netdev in the host's namespace; empty when it is away
 	PFMTU  int      `json:"pfMTU,omitempty"`  // bytes; 0 when the PF's netdev is away
 	NUMA   int      `json:"numa"`             // -1: no affinity

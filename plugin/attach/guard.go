@@ -98,11 +98,14 @@ func (g guard) infiniband() *netconf.Problem {
 }
 
 func (g guard) link() *netconf.Problem {
-	p := &netconf.Problem{Code: netconf.CodeTryLater, Field: "netdev of " + g.pci(), Right: "at home, in the node's own network namespace"}
+	p := &netconf.Problem{
+		Code: netconf.CodeTryLater, Field: "netdev of " + g.pci(), Right: "at home, in the node's own network namespace",
+	}
 	link := g.facts.Link
 	switch {
 	case link == nil:
-		p.Remedy = "wait for the device's netdev: its driver may still be making it, or a pod that ended may still hold it; podfabricctl show tells"
+		p.Remedy = "wait for the device's netdev: its driver may still be making it, or a pod that ended may still hold it; " +
+			"podfabricctl show tells"
 		p.Found = "none in any namespace that can be seen"
 	case link.NS == Pod:
 		p.Remedy = "delete the pod that has the device already, or ask for another device"
@@ -152,7 +155,8 @@ func (g guard) name() *netconf.Problem {
 	return &netconf.Problem{
 		Code:   netconf.CodeNameTaken,
 		Remedy: "give this attachment another interface name, or remove the interface that has it from the pod",
-		Field:  "CNI_IFNAME", Found: g.ifname + ", which the pod has already", Right: "a name that is not one of " + strings.Join(g.facts.PodLinks, ", "),
+		Field:  "CNI_IFNAME", Found: g.ifname + ", which the pod has already",
+		Right: "a name that is not one of " + strings.Join(g.facts.PodLinks, ", "),
 	}
 }
 

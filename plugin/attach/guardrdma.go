@@ -117,7 +117,8 @@ func (g guard) movable(dev RDMA) *netconf.Problem {
 		return &netconf.Problem{
 			Code:   netconf.CodeInUse,
 			Remedy: "end the processes that have the RDMA device open: moving it would break their connections",
-			Field:  "RDMA device " + dev.Name + " of " + g.pci(), Found: "open in " + strings.Join(dev.Users, ", "), Right: "opened by nobody",
+			Field:  "RDMA device " + dev.Name + " of " + g.pci(),
+			Found:  "open in " + strings.Join(dev.Users, ", "), Right: "opened by nobody",
 		}
 	}
 	if g.node.Uverbs == netconf.UverbsAgent {

@@ -161,12 +161,14 @@ func Notes(before, now Facts) []string {
 			pci, now.RDMA.Index, before.RDMA.Index)}
 	}
 	var out []string
-	if was, is := before.Link, now.Link; was != nil && is != nil && is.NS == Host && was.NS == Host && is.Name != was.Name {
-		out = append(out, kept("netdev of "+pci, is.Name, was.Name, now.HostLinks))
-	}
-	if was, is := before.Link, now.Link; was != nil && is != nil && is.NS == Host && is.MTU != was.MTU &&
-		homeMTU(*was, before.Function, now.Function) == 0 {
-		out = append(out, fmt.Sprintf("netdev %s of %s has MTU %d, not %d as before: its PF has %d now", is.Name, pci, is.MTU, was.MTU, now.Function.PFMTU))
+	if was, is := before.Link, now.Link; was != nil && is != nil && is.NS == Host && was.NS == Host {
+		if is.Name != was.Name {
+			out = append(out, kept("netdev of "+pci, is.Name, was.Name, now.HostLinks))
+		}
+		if is.MTU != was.MTU && homeMTU(*was, before.Function, now.Function) == 0 {
+			out = append(out, fmt.Sprintf("netdev %s of %s has MTU %d, not %d as before: its PF has %d now",
+				is.Name, pci, is.MTU, was.MTU, now.Function.PFMTU))
+		}
 	}
 	if was, is := before.RDMA, now.RDMA; was != nil && is != nil && is.NS == Host && is.Name != was.Name {
 		out = append(out, kept("RDMA device of "+pci, is.Name, was.Name, now.HostRDMA))

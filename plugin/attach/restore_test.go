@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -14,106 +13,13 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
-	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // kill runs steps until the process dies in the n-th; the session's descriptors die with it.
-func kill(t *testing.T, sc *scene, steps []attach.Step, n int, e attachtest.Extent) {
-	t.Helper()
-	sc.k.KillAt(n, e)
-	if !attachtest.Killed(func() { _ = attach.Run(t.Context(), sc.s, steps) }) {
-		t.Fatal("the process was not killed")
-	}
-}
-
 // settled checks that a further Restore has nothing to do and nothing to wait for.
-func settled(t *testing.T, sc *scene, s *attachtest.Session) {
-	t.Helper()
-	now := observe(t, s, sc.conf.Device, sc.soft)
-	if again := attach.Restore(recorded(t, sc.before), now); len(again) != 0 {
-		t.Errorf("Restore is not done: %v", again)
-	}
-	if away := attach.Away(recorded(t, sc.before), now); len(away) != 0 {
-		t.Errorf("away: %v", away)
-	}
-	if notes := attach.Notes(recorded(t, sc.before), now); len(notes) != 0 {
-		t.Errorf("notes: %v", notes)
-	}
-}
-
-func TestRestoreAfterAKillAtAnyPointOfADD(t *testing.T) {
-	t.Parallel()
-	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
-		t.Helper()
-		kill(t, sc, sc.steps, n, e)
-		s := open(t, sc.k, podPath)
-		if err := sc.home(t, s); err != nil {
-			t.Fatal(err)
-		}
-		same(t, "state after Restore", sc.start, sc.k.Dump())
-		settled(t, sc, s)
-	})
-}
-
 // without is a dump less every line that names path, and less those that name any of the things.
-func without(dump string, things ...string) string {
-	lines := slices.DeleteFunc(strings.Split(dump, "\n"), func(l string) bool {
-		return slices.ContainsFunc(things, func(x string) bool { return strings.Contains(l, x) })
-	})
-	return strings.Join(lines, "\n")
-}
-
-func TestRestoreAfterTheNamespaceDied(t *testing.T) {
-	t.Parallel()
-	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
-		t.Helper()
-		kill(t, sc, sc.steps, n, e)
-		sc.k.KillNetNS(podPath)
-		host := open(t, sc.k, "")
-		if err := sc.home(t, host); err != nil {
-			t.Fatal(err)
-		}
-		same(t, "state after Restore", without(sc.start, podPath), sc.k.Dump())
-		settled(t, sc, host)
-	})
-}
-
 // Another pod's interface of the same name came home before, and another RDMA device had the name when ours did.
-func TestRestoreAfterTheNamespaceDiedAndNamesWereTaken(t *testing.T) {
-	t.Parallel()
-	points(t, func(t *testing.T, sc *scene, n int, e attachtest.Extent) {
-		t.Helper()
-		kill(t, sc, sc.steps, n, e)
-		sc.k.AddLink("", "net1")
-		if rdmaIn(sc.k, podPath) {
-			sc.k.AddRDMA("mlx5_1")
-		}
-		sc.k.KillNetNS(podPath)
-		if rdmaIn(sc.k, "host/ibdev") {
-			removeForeign(t, sc.k)
-		}
-		host := open(t, sc.k, "")
-		if err := sc.home(t, host); err != nil {
-			t.Fatal(err)
-		}
-		same(t, "state after Restore", without(sc.start, podPath), without(sc.k.Dump(), "link host/net1"))
-		settled(t, sc, host)
-	})
-}
-
-func rdmaIn(k *attachtest.Kernel, prefix string) bool {
-	return strings.HasPrefix(k.Where(vf())[1], prefix)
-}
-
 // removeForeign takes away the device that took the name mlx5_1 while ours, called ibdev1 now, was away.
-func removeForeign(t *testing.T, k *attachtest.Kernel) {
-	t.Helper()
-	k.RemoveRDMA("mlx5_1")
-	if !rdmaIn(k, "host/ibdev1") {
-		t.Fatalf("RDMA device at %v", k.Where(vf()))
-	}
-}
-
 // A home name that is taken for good: the kernel's stays, and a note says so. No other link is touched.
 func TestRestoreKeepsTheKernelsNameWhenItsOwnIsTaken(t *testing.T) {
 	t.Parallel()
@@ -157,49 +63,7 @@ func TestRestoreKeepsTheKernelsNameWhenItsOwnIsTaken(t *testing.T) {
 }
 
 // DEL itself may be killed at each of its steps, or one may fail, and the next DEL finishes; also when the pod dies between.
-func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
-	t.Parallel()
-	for _, p := range plans() {
-		for m := range 8 {
-			for name, e := range extents() {
-				for _, dies := range []bool{false, true} {
-					t.Run(fmt.Sprintf("%s/%d-%s-dies-%t", p.name, m, name, dies), func(t *testing.T) {
-						t.Parallel()
-						sc := play(t, p)
-						if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
-							t.Fatal(err)
-						}
-						spoil(sc.k, sc.conf.Device)
-						sc.k.KillAt(m, e)
-						if !attachtest.Killed(func() { _ = sc.home(t, sc.s) }) {
-							sc.k.ClearFaults() // fewer steps than m
-						}
-						s, want := sc.s, sc.start
-						if dies {
-							sc.k.KillNetNS(podPath)
-							s, want = open(t, sc.k, ""), without(sc.start, podPath)
-						}
-						if err := sc.home(t, s); err != nil {
-							t.Fatal(err)
-						}
-						same(t, "state after the second DEL", want, sc.k.Dump())
-						settled(t, sc, s)
-					})
-				}
-			}
-		}
-	}
-}
-
 // spoil does what a pod with NET_ADMIN can do to its interface.
-func spoil(k *attachtest.Kernel, dev pci.Addr) {
-	k.RenameLink(dev, "mine")
-	k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
-	if dev == vf() && rdmaIn(k, podPath) {
-		k.RenameRDMA(dev, "mine_0")
-	}
-}
-
 // RDMA devices go home before their netdev, and a soft one is removed before it.
 func TestRestoreTakesRDMAHomeFirst(t *testing.T) {
 	t.Parallel()
@@ -390,7 +254,7 @@ func TestRestoreTouchesOneDeviceOnly(t *testing.T) {
 	sc := play(t, plan(t, "exclusive"))
 	second := conf(func(c *netconf.Conf) { c.Device, c.Request.IfName = otherVF(), "net2" })
 	before := observe(t, sc.s, otherVF(), "")
-	steps := append(sc.steps, attach.Plan(second, before, attach.Addresses{}, "")...)
+	steps := slices.Concat(sc.steps, attach.Plan(second, before, attach.Addresses{}, ""))
 	if err := attach.Run(t.Context(), sc.s, steps); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -35,8 +36,8 @@ func Undo(ctx context.Context, k Kernel, steps []Step) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 	defer cancel()
 	var errs []error
-	for i := len(steps) - 1; i >= 0; i-- {
-		if back := steps[i].Reverse(); back != nil {
+	for _, s := range slices.Backward(steps) {
+		if back := s.Reverse(); back != nil {
 			errs = append(errs, apply(ctx, k, back))
 		}
 	}

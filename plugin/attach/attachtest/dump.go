@@ -20,7 +20,8 @@ func (k *Kernel) Dump() string {
 		lines = append(lines, fmt.Sprintf("namespace %s ino %d", k.label(ns), ns.id.Ino))
 	}
 	for _, f := range k.functions {
-		lines = append(lines, fmt.Sprintf("function %s driver %q vf %t number %d pf %s numa %d", f.PCI, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
+		lines = append(lines, fmt.Sprintf("function %s driver %q vf %t number %d pf %s numa %d",
+			f.PCI, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
 	}
 	for _, l := range k.links {
 		lines = append(lines, k.dumpLink(l)...)

@@ -139,7 +139,8 @@ func (k *Kernel) AddPF(spec PF) {
 	}
 	f := &function{Function: attach.Function{PCI: spec.PCI, Exists: true, Driver: "mlx5_core"}}
 	f.link = k.newLink(link{
-		pci: spec.PCI, ns: k.host, name: spec.Link, kind: "ether", mac: macOf(spec.PCI), mtu: spec.MTU, maxMTU: 9978, up: true, carrier: true,
+		pci: spec.PCI, ns: k.host, name: spec.Link, kind: "ether", mac: macOf(spec.PCI), mtu: spec.MTU, maxMTU: 9978,
+		up: true, carrier: true,
 	})
 	if spec.RDMA != "" {
 		f.rdma = k.newDevice(device{

@@ -43,10 +43,10 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 		}
 	}
 	for _, l := range k.links {
-		switch {
-		case l.ns == k.host:
+		switch l.ns {
+		case k.host:
 			f.HostLinks = append(f.HostLinks, l.name)
-		case l.ns == s.pod:
+		case s.pod:
 			f.PodLinks = append(f.PodLinks, l.name)
 		}
 	}
