@@ -29,7 +29,9 @@ func TestRestoreFromFacts(t *testing.T) {
 		},
 		{
 			name: "same index after a reload, another GUID: a new device",
-			now:  func(f *attach.Facts) { f.RDMA.NodeGUID, f.RDMA.Name, f.Link.Name = "0254:00ff:fe3b:9999", "mlx5_9", "eth7" },
+			now: func(f *attach.Facts) {
+				f.RDMA.NodeGUID, f.RDMA.Name, f.Link.Name = "0254:00ff:fe3b:9999", "mlx5_9", "eth7"
+			},
 		},
 		{
 			name: "the netdev is home first; of an RDMA device that is away neither index nor GUID are seen",
@@ -49,7 +51,10 @@ func TestRestoreFromFacts(t *testing.T) {
 		},
 		{
 			name: "a soft device of a function that is gone",
-			now:  func(f *attach.Facts) { f.Soft = &attach.RDMA{Name: "pf0123456789", NS: attach.Host}; f.Function.Exists = false },
+			now: func(f *attach.Facts) {
+				f.Soft = &attach.RDMA{Name: "pf0123456789", NS: attach.Host}
+				f.Function.Exists = false
+			},
 			want: "del soft rdma pf0123456789\n",
 		},
 	}
