@@ -37,7 +37,10 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 	defer func() { _ = s.Close() }()
 
 	r := &releasing{Plugin: p, rec: rec, verb: verb, log: log, session: s}
-	if err := r.mark(ctx, record.Deleting); err != nil {
+	if err := r.mark(ctx, record.Deleting); errors.Is(err, record.ErrUnwritable) {
+		// Bringing devices home and dropping records needs no space; only an ADD at work would not see that its time is over.
+		log.WarnContext(ctx, "the record cannot be marked; going on", "error", err.Error())
+	} else if err != nil {
 		return outcome{}, err
 	}
 	out, homeErr := r.home(ctx)
