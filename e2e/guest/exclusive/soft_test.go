@@ -98,7 +98,7 @@ func rate(out string) float64 {
 func TestSoftRoCEWhereItHasNoPlace(t *testing.T) {
 	pod := node.NewNS(t)
 	c := cni.Call{Conf: network("rail0", node.VF(t, 1, 1), "10.9.0.1/24", softRoCE), ContainerID: "soft", NetNS: pod.Path}
-	c.AddFails(t, 7, "rdma.softRoCE", node.IBDev(node.VF(t, 1, 1)))
+	c.AddFails(t, 102, "rdma.softRoCE", node.IBDev(node.VF(t, 1, 1)))
 }
 
 // A device that is open must not be pulled from under its user.

@@ -119,8 +119,12 @@ func TestMoveAndReturn(t *testing.T) {
 	at := attach.Place{NS: attach.Pod, Name: "net1"}
 	v4, v6 := netip.MustParsePrefix("10.9.0.1/24"), netip.MustParsePrefix("fd00:9::1/64")
 	steps := []attach.Step{
-		link, attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/accept_ra", From: "1", To: "0"}, rdma,
-		attach.AddAddr{Link: at, Addr: v4}, attach.AddAddr{Link: at, Addr: v6}, attach.SetUp{Link: at, To: true},
+		link,
+		attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/accept_ra", From: "1", To: "0"},
+		rdma,
+		attach.AddAddr{Link: at, Addr: v4},
+		attach.AddAddr{Link: at, Addr: v6},
+		attach.SetUp{Link: at, To: true},
 		attach.AddRoute{Link: at, Dst: netip.MustParsePrefix("10.10.0.0/16"), Via: netip.MustParseAddr("10.9.0.254")},
 	}
 	apply(t, s, steps...)

@@ -153,6 +153,33 @@ func TestInventoryFindsDevicesInPods(t *testing.T) {
 	apply(t, s, moveRDMA.Reverse(), moveLink.Reverse())
 }
 
+// What a snapshot holds beside what a network namespace alone can show.
+func TestSnapshotSeesDevices(t *testing.T) {
+	before := snapshot(t)
+	pf, ib := node.Netdev(node.PF(t, 1)), node.IBDev(node.VF(t, 1, 1))
+	mac := before.NetNS[kernel.HostNS].Links[pf].VFs[5].MAC
+	for _, c := range []struct{ do, undo []string }{
+		{[]string{"rdma", "dev", "set", ib, "name", "other"}, []string{"rdma", "dev", "set", "other", "name", ib}},
+		{
+			[]string{"ip", "link", "set", pf, "vf", "5", "mac", "02:00:00:00:00:05"},
+			[]string{"ip", "link", "set", pf, "vf", "5", "mac", mac},
+		},
+		{[]string{"ip", "link", "set", pf, "vf", "5", "vlan", "7"}, []string{"ip", "link", "set", pf, "vf", "5", "vlan", "0"}},
+		{[]string{"ip", "link", "set", pf, "vf", "5", "spoofchk", "off"}, []string{"ip", "link", "set", pf, "vf", "5", "spoofchk", "on"}},
+	} {
+		node.Run(t, c.do[0], c.do[1:]...)
+		diff := kernel.Diff(before, snapshot(t))
+		if len(diff) == 0 {
+			t.Errorf("%v: the change is not seen", c.do)
+		}
+		t.Logf("%v: %q", c.do, diff)
+		node.Run(t, c.undo[0], c.undo[1:]...)
+		if diff := kernel.Diff(before, snapshot(t)); len(diff) != 0 {
+			t.Errorf("%v: not as before: %q", c.undo, diff)
+		}
+	}
+}
+
 func TestModeIsBusyWhileNamespacesExist(t *testing.T) {
 	ns := node.NewNS(t)
 	self, err := rdmans.Self()
@@ -163,8 +190,8 @@ func TestModeIsBusyWhileNamespacesExist(t *testing.T) {
 	if mode != rdmans.Exclusive {
 		t.Fatalf("mode %s", mode)
 	}
-	if err := conn.SetMode(rdmans.Shared); !errors.Is(err, rdmans.ErrBusy) {
-		t.Errorf("set while a namespace exists: %v", err)
+	if busy := conn.SetMode(rdmans.Shared); !errors.Is(busy, rdmans.ErrBusy) {
+		t.Errorf("set while a namespace exists: %v", busy)
 	}
 	must(t, conn.SetMode(rdmans.Exclusive)) // what holds already is never refused
 	found, err := rdmans.Scan{Proc: "/proc", Run: "/run/netns", Deep: true}.Namespaces(t.Context())
@@ -175,8 +202,8 @@ func TestModeIsBusyWhileNamespacesExist(t *testing.T) {
 	pod, err := found[0].Open()
 	must(t, err)
 	id := pod.ID()
-	if alive, err := rdmans.Alive(ns.Path, id); !alive || err != nil {
-		t.Errorf("alive: %v, %v", alive, err)
+	if alive, gone := rdmans.Alive(ns.Path, id); !alive || gone != nil {
+		t.Errorf("alive: %v, %v", alive, gone)
 	}
 	deep, err := rdmans.Scan{Proc: "/proc", Run: "/none", Deep: true}.Namespaces(t.Context())
 	must(t, err)

@@ -46,8 +46,8 @@ func TestSharedModeMovesNothing(t *testing.T) {
 	machine, err := kernel.New().Snapshot(t.Context())
 	must(t, err)
 	move := attach.MoveRDMA{Index: before.RDMA.Index, GUID: before.RDMA.NodeGUID, Name: before.RDMA.Name, From: attach.Host, To: attach.Pod}
-	if err := s.Apply(t.Context(), move); !errors.Is(err, rdmans.ErrShared) {
-		t.Errorf("step: %v, want %v", err, rdmans.ErrShared)
+	if got := s.Apply(t.Context(), move); !errors.Is(got, rdmans.ErrShared) {
+		t.Errorf("step: %v, want %v", got, rdmans.ErrShared)
 	}
 	must(t, s.Apply(t.Context(), move.Reverse())) // home is where it is
 
@@ -56,8 +56,8 @@ func TestSharedModeMovesNothing(t *testing.T) {
 	must(t, err)
 	pod, err := rdmans.OpenNS(ns.Path)
 	must(t, err)
-	if err := rdmans.In(self).Move(before.RDMA.Index, pod); !errors.Is(err, rdmans.ErrShared) {
-		t.Errorf("kernel: %v, want %v", err, rdmans.ErrShared)
+	if got := rdmans.In(self).Move(before.RDMA.Index, pod); !errors.Is(got, rdmans.ErrShared) {
+		t.Errorf("kernel: %v, want %v", got, rdmans.ErrShared)
 	}
 	must(t, pod.Close())
 	after, err := kernel.New().Snapshot(t.Context())
@@ -74,8 +74,8 @@ func TestSharedModeMovesNothing(t *testing.T) {
 	}
 	for _, from := range []attach.NS{attach.Host, attach.Pod} {
 		node.Wait(t, "the address' GID in the view of "+string(from), func() bool {
-			ports, err := s.Ports(t.Context(), from, before.RDMA.Name)
-			must(t, err)
+			ports, portsErr := s.Ports(t.Context(), from, before.RDMA.Name)
+			must(t, portsErr)
 			return slices.ContainsFunc(ports[0].GIDs, func(g attach.GID) bool {
 				return g.Addr == netip.MustParseAddr("::ffff:10.9.0.7") && g.Type == attach.RoCEv2
 			})
