@@ -47,20 +47,25 @@ func (c *Conn) with(f func(h *netlink.Handle) error) error {
 	})
 }
 
-// Devices lists the RDMA devices that the namespace sees, by index: its own in exclusive mode, all of the node in shared
-// mode. ErrNoRDMA when the subsystem is not loaded.
-func (c *Conn) Devices() ([]Device, error) {
-	var links []*netlink.RdmaLink
+// ask is with for a question that has an answer, asked again while the kernel says that changes disturbed it.
+func ask[T any](c *Conn, f func(h *netlink.Handle) (T, error)) (T, error) {
+	var answer T
 	err := c.with(func(h *netlink.Handle) error {
 		var err error
 		for range tries {
-			links, err = h.RdmaLinkList()
-			if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			if answer, err = f(h); !errors.Is(err, netlink.ErrDumpInterrupted) {
 				break
 			}
 		}
 		return err
 	})
+	return answer, err
+}
+
+// Devices lists the RDMA devices that the namespace sees, by index: its own in exclusive mode, all of the node in shared
+// mode. ErrNoRDMA when the subsystem is not loaded.
+func (c *Conn) Devices() ([]Device, error) {
+	links, err := ask(c, (*netlink.Handle).RdmaLinkList)
 	if err != nil {
 		return nil, translate("list RDMA devices", err)
 	}
@@ -88,24 +93,22 @@ func (c *Conn) ByName(name string) (Device, error) {
 	return Device{}, fmt.Errorf("RDMA device %s: %w", name, ErrNotFound)
 }
 
-// byIndex finds a device by its index in the namespace, or ErrNotFound.
-func (c *Conn) byIndex(index uint32) (Device, error) {
+// present gives ErrNotFound when the namespace has no device of that index.
+func (c *Conn) present(index uint32) error {
 	devices, err := c.Devices()
 	if err != nil {
-		return Device{}, err
+		return err
 	}
-	for _, d := range devices {
-		if d.Index == index {
-			return d, nil
-		}
+	if !slices.ContainsFunc(devices, func(d Device) bool { return d.Index == index }) {
+		return fmt.Errorf("RDMA device %d: %w", index, ErrNotFound)
 	}
-	return Device{}, fmt.Errorf("RDMA device %d: %w", index, ErrNotFound)
+	return nil
 }
 
 // missing turns EINVAL, the kernel's answer to the index of a device that the namespace does not have, into ErrNotFound.
 func (c *Conn) missing(index uint32, err error) error {
 	if errors.Is(err, unix.EINVAL) {
-		if _, missing := c.byIndex(index); errors.Is(missing, ErrNotFound) {
+		if missing := c.present(index); errors.Is(missing, ErrNotFound) {
 			return missing
 		}
 	}

@@ -19,12 +19,7 @@ const (
 
 // Mode reads the mode. ErrNoRDMA when the subsystem is not loaded.
 func (c *Conn) Mode() (Mode, error) {
-	var mode string
-	err := c.with(func(h *netlink.Handle) error {
-		var err error
-		mode, err = h.RdmaSystemGetNetnsMode()
-		return err
-	})
+	mode, err := ask(c, (*netlink.Handle).RdmaSystemGetNetnsMode)
 	if err != nil {
 		return "", translate("read the RDMA namespace mode", err)
 	}

@@ -107,8 +107,8 @@ func TestScanFindsHolders(t *testing.T) {
 	must(t, err)
 	id := n.ID()
 	find := func(deep bool) *rdmans.Namespace {
-		all, err := rdmans.Scan{Proc: "/proc", Run: dir, Deep: deep}.Namespaces(t.Context())
-		must(t, err)
+		all, scanErr := rdmans.Scan{Proc: "/proc", Run: dir, Deep: deep}.Namespaces(t.Context())
+		must(t, scanErr)
 		i := slices.IndexFunc(all, func(n rdmans.Namespace) bool { return n.ID == id })
 		if i < 0 {
 			return nil
@@ -127,8 +127,8 @@ func TestScanFindsHolders(t *testing.T) {
 		t.Errorf("with a process: %+v", got)
 	}
 	must(t, unix.Unmount(path, unix.MNT_DETACH))
-	if alive, err := rdmans.Alive(path, id); alive || err != nil {
-		t.Errorf("alive without its mount: %v, %v", alive, err)
+	if alive, aliveErr := rdmans.Alive(path, id); alive || aliveErr != nil {
+		t.Errorf("alive without its mount: %v, %v", alive, aliveErr)
 	}
 	got := find(false)
 	if got == nil || got.Name() != id.String() {
@@ -138,7 +138,7 @@ func TestScanFindsHolders(t *testing.T) {
 	must(t, err)
 	must(t, again.Close())
 	must(t, sleeper.Process.Kill())
-	_ = sleeper.Wait() //nolint:errcheck // it was killed
+	_ = sleeper.Wait()
 	if got := find(false); got != nil {
 		t.Errorf("without mount and process: %+v", got)
 	}

@@ -83,13 +83,13 @@ func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 	}
 	found := map[ID][]Holder{}
 	for _, path := range s.mounts() {
-		if id, err := stat(path); err == nil && isNetNS(path) {
+		if id, gone := stat(path); gone == nil && isNetNS(path) {
 			found[id] = append(found[id], Holder{Mount: path})
 		}
 	}
 	pids, err := os.ReadDir(s.Proc)
 	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+		return nil, gone(s.Proc, err)
 	}
 	for _, entry := range pids {
 		pid, err := strconv.Atoi(entry.Name())

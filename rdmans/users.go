@@ -80,7 +80,7 @@ func process(proc string, thread int) (User, bool) {
 	pid := thread
 	for line := range strings.Lines(string(status)) {
 		if rest, ok := strings.CutPrefix(line, "Tgid:"); ok {
-			if n, err := strconv.Atoi(strings.TrimSpace(rest)); err == nil {
+			if n, bad := strconv.Atoi(strings.TrimSpace(rest)); bad == nil {
 				pid = n
 			}
 		}
@@ -162,15 +162,10 @@ func walk(b []byte, attr uint16, f func([]byte) error) error {
 // contextCount reads the number of user contexts from the device's resource summary. The kernel answers EINVAL also for a
 // device that is not here.
 func (c *Conn) contextCount(index uint32) (uint64, error) {
-	if _, err := c.byIndex(index); err != nil {
+	if err := c.present(index); err != nil {
 		return 0, err
 	}
-	var list []*netlink.RdmaResource
-	err := c.with(func(h *netlink.Handle) error {
-		var err error
-		list, err = h.RdmaResourceList()
-		return err
-	})
+	list, err := ask(c, (*netlink.Handle).RdmaResourceList)
 	if err != nil {
 		return 0, err
 	}

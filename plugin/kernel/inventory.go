@@ -76,9 +76,9 @@ func (s *Session) inventory(ctx context.Context) ([]Device, error) {
 	}
 	var soft []Device
 	err = s.everywhere(ctx, func(p *place, w Where) error {
-		more, err := s.collect(p, w, all, uverbs)
+		more, collectErr := s.collect(p, w, all, uverbs)
 		soft = append(soft, more...)
-		return err
+		return collectErr
 	})
 	if err != nil {
 		return nil, err

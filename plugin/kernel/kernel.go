@@ -29,12 +29,14 @@ const liveSysfs = "/sys"
 func New() *Kernel { return &Kernel{Sysfs: liveSysfs, Proc: "/proc", RunNetns: "/run/netns"} }
 
 // Session is the machine as one verb sees it: the host's namespace, that of the process, and at most one pod's. It keeps the
-// pod's namespace alive, so it must not outlive the verb.
+// pod's namespace alive, so it must not outlive the verb. It is not for several goroutines at once.
 type Session struct {
 	kernel *Kernel
 	sys    *sysfs.FS // the host's view
 	host   *place
 	pod    *place // nil: none
+	// parents: the kernel has been seen to say which function a netdev belongs to.
+	parents bool
 }
 
 // place is one namespace with what is needed to work in it.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -158,10 +159,10 @@ func TestStepsEnsure(t *testing.T) {
 			t.Errorf("%s: nothing changed", step)
 		}
 	}
-	for i := len(steps) - 1; i >= 0; i-- {
+	for _, step := range slices.Backward(steps) {
 		for range 2 {
-			if err := s.Apply(t.Context(), steps[i].Reverse()); err != nil {
-				t.Fatalf("%s: %v", steps[i].Reverse(), err)
+			if err := s.Apply(t.Context(), step.Reverse()); err != nil {
+				t.Fatalf("%s: %v", step.Reverse(), err)
 			}
 		}
 	}
@@ -177,8 +178,11 @@ func TestStepsOnWhatIsNotThere(t *testing.T) {
 	none := attach.Place{NS: attach.Pod, Name: "none"}
 	prefix := netip.MustParsePrefix("10.1.0.1/24")
 	for _, step := range []attach.Step{
-		attach.SetUp{Link: none, To: true}, attach.SetMAC{Link: none, To: "02:00:00:00:00:01"}, attach.AddAddr{Link: none, Addr: prefix},
-		attach.AddRoute{Link: none, Dst: prefix}, attach.AddAddr{Link: attach.Place{NS: attach.Elsewhere, Name: "net1"}, Addr: prefix},
+		attach.SetUp{Link: none, To: true},
+		attach.SetMAC{Link: none, To: "02:00:00:00:00:01"},
+		attach.AddAddr{Link: none, Addr: prefix},
+		attach.AddRoute{Link: none, Dst: prefix},
+		attach.AddAddr{Link: attach.Place{NS: attach.Elsewhere, Name: "net1"}, Addr: prefix},
 		attach.MoveLink{PCI: pci.Addr{Domain: 0xffff}, From: none, To: attach.Place{NS: attach.Host, Name: "eth9"}},
 	} {
 		if err := s.Apply(t.Context(), step); !errors.Is(err, attach.ErrConflict) {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
+	"time"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/link"
@@ -18,8 +20,12 @@ import (
 // errMoved: two reads that belong together do not agree, because a device moved between them.
 var errMoved = errors.New("devices changed while they were looked at")
 
-// looks bounds how often Observe begins again when a device moved under its eyes.
-const looks = 5
+// Bounds on how often Observe begins again when a device moved under its eyes, and on the pause before it does. A move takes a
+// millisecond or two, and a node that starts many pods makes many of them.
+const (
+	looks    = 50
+	maxPause = 20 * time.Millisecond
+)
 
 // Observe collects the facts about a function, the node around it and the pod. Facts are of one moment as far as the
 // kernel allows: when a device vanishes or moves between two reads, it looks again.
@@ -27,9 +33,10 @@ const looks = 5
 // An RDMA device that is neither at home nor in the pod has NS Elsewhere, its name, uverbs number, and nothing else.
 func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
 	var err error
+	pause := time.Millisecond
 	for range looks {
-		if err := ctx.Err(); err != nil {
-			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, err)
+		if ended := ctx.Err(); ended != nil {
+			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, errors.Join(ended, err))
 		}
 		var f attach.Facts
 		f, err = s.look(q)
@@ -40,6 +47,11 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 			errors.Is(err, rdmans.ErrNotFound):
 		default:
 			return attach.Facts{}, err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+			pause = min(2*pause, maxPause)
 		}
 	}
 	return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, err)
@@ -150,7 +162,8 @@ func (s *Session) choose(p *place, a pci.Addr, links []link.Link) (link.Link, bo
 	if len(own) == 1 {
 		return own[0], true, nil
 	}
-	if len(own) == 0 && slices.ContainsFunc(links, func(l link.Link) bool { return !l.Parent.IsZero() }) {
+	s.parents = s.parents || slices.ContainsFunc(links, func(l link.Link) bool { return !l.Parent.IsZero() })
+	if len(own) == 0 && s.parents {
 		return link.Link{}, false, nil
 	}
 	view, err := s.view(p)
@@ -199,10 +212,26 @@ func (s *Session) link(a pci.Addr, now seen) (*attach.Link, error) {
 		}
 		if p == s.host {
 			out.InUse, err = p.links.Uses(l, now.links[p])
+			return out, err
 		}
+		out.Addrs, err = addresses(p, l.Index)
 		return out, err
 	}
 	return nil, nil
+}
+
+// addresses are those of a link in the pod, sorted: what CHECK compares.
+func addresses(p *place, index int) ([]netip.Prefix, error) {
+	addrs, err := p.links.Addrs(index)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]netip.Prefix, 0, len(addrs))
+	for _, a := range addrs {
+		out = append(out, a.Prefix)
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return out, nil
 }
 
 func (s *Session) nameOf(p *place) attach.NS {

@@ -27,7 +27,8 @@ func (s *Session) moveRDMA(v attach.MoveRDMA) error {
 	if mode == rdmans.Shared && v.To != attach.Host {
 		return fmt.Errorf("move RDMA device %s: %w", v.Name, rdmans.ErrShared)
 	}
-	if _, found, err := pick(to, v); err != nil || found {
+	_, found, err := pick(to, v)
+	if err != nil || found {
 		return err
 	}
 	d, found, err := pick(from, v)

@@ -90,9 +90,9 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 		snap.Uverbs["uverbs"+strconv.Itoa(u.Number)] = u.Device
 	}
 	err = s.everywhere(ctx, func(p *place, w Where) error {
-		state, err := s.state(p, pfs)
+		state, stateErr := s.state(p, pfs)
 		snap.NetNS[w.NetNS] = state
-		return err
+		return stateErr
 	})
 	return snap, err
 }

@@ -42,7 +42,7 @@ func newSpace(t *testing.T) space {
 	s := space{ns: n}
 	s.Conn, err = link.Open(s.do)
 	must(t, err)
-	t.Cleanup(func() { must(t, s.Conn.Close()) })
+	t.Cleanup(func() { must(t, s.Close()) })
 	return s
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -63,20 +64,21 @@ func (c *Conn) RouteLines(name func(int) string) ([]string, error) {
 }
 
 func routeLine(r netlink.Route, name func(int) string) string {
-	line := fmt.Sprintf("table %d type %d %s metric %d scope %d proto %d", r.Table, r.Type, r.Dst, r.Priority, r.Scope, r.Protocol)
+	var line strings.Builder
+	fmt.Fprintf(&line, "table %d type %d %s metric %d scope %d proto %d", r.Table, r.Type, r.Dst, r.Priority, r.Scope, r.Protocol)
 	if r.LinkIndex != 0 {
-		line += " dev " + name(r.LinkIndex)
+		line.WriteString(" dev " + name(r.LinkIndex))
 	}
 	if r.Gw != nil {
-		line += " via " + r.Gw.String()
+		line.WriteString(" via " + r.Gw.String())
 	}
 	if r.Src != nil {
-		line += " src " + r.Src.String()
+		line.WriteString(" src " + r.Src.String())
 	}
 	for _, hop := range r.MultiPath {
-		line += fmt.Sprintf(" hop dev %s via %s", name(hop.LinkIndex), hop.Gw)
+		fmt.Fprintf(&line, " hop dev %s via %s", name(hop.LinkIndex), hop.Gw)
 	}
-	return line
+	return line.String()
 }
 
 // RuleLines gives the policy rules of the namespace in their order, as text.
@@ -112,5 +114,5 @@ func (c *Conn) Sysctls() (map[string]string, error) {
 		}
 		return nil
 	})
-	return values, translate("read sysctls", err)
+	return values, err
 }

@@ -18,13 +18,11 @@ func (c *Conn) Sysctl(key string) (string, error) {
 	var value []byte
 	// /proc/sys/net shows the namespace of the thread that opens the file.
 	err = c.enter(func() error {
-		value, err = os.ReadFile(path)
-		return err
+		var readErr error
+		value, readErr = os.ReadFile(path)
+		return translate("read sysctl "+key, readErr)
 	})
-	if err != nil {
-		return "", translate("read sysctl "+key, err)
-	}
-	return strings.TrimSpace(string(value)), nil
+	return strings.TrimSpace(string(value)), err
 }
 
 // SetSysctl writes a key of the namespace. ErrNotFound, ErrRefused.
@@ -33,18 +31,14 @@ func (c *Conn) SetSysctl(key, value string) error {
 	if err != nil {
 		return err
 	}
-	err = c.enter(func() error {
-		f, err := os.OpenFile(path, os.O_WRONLY, 0)
-		if err != nil {
-			return err
+	return c.enter(func() error {
+		f, openErr := os.OpenFile(path, os.O_WRONLY, 0)
+		if openErr != nil {
+			return translate("write sysctl "+key, openErr)
 		}
-		_, err = f.WriteString(value)
-		if closeErr := f.Close(); err == nil {
-			err = closeErr
-		}
-		return err
+		_, writeErr := f.WriteString(value)
+		return translate("write sysctl "+key, errors.Join(writeErr, f.Close()))
 	})
-	return translate("write sysctl "+key, err)
 }
 
 // readTree reads the files of each folder in a folder. What goes away meanwhile is left out, and so is a family that the kernel
@@ -52,12 +46,12 @@ func (c *Conn) SetSysctl(key, value string) error {
 func readTree(dir, key string, values map[string]string) error {
 	links, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return translate("read sysctls", err)
 	}
 	for _, l := range links {
 		files, err := os.ReadDir(dir + "/" + l.Name())
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+			return translate("read sysctls", err)
 		}
 		for _, f := range files {
 			value, err := os.ReadFile(dir + "/" + l.Name() + "/" + f.Name())

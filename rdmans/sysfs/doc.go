@@ -10,6 +10,6 @@ import "errors"
 var (
 	// ErrNotExist is wrapped by every error about a file or device that is not there, or went away while it was read.
 	ErrNotExist = errors.New("does not exist")
-	// ErrSyntax: the kernel wrote something in a form that this package does not know.
+	// ErrSyntax is wrapped by errors about text of the kernel in a form that this package does not know.
 	ErrSyntax = errors.New("not of the form that is known")
 )

@@ -35,7 +35,7 @@ type Function struct {
 }
 
 // VF tells whether it is a virtual function.
-func (f Function) VF() bool { return !f.PF.IsZero() }
+func (fn Function) VF() bool { return !fn.PF.IsZero() }
 
 // Function reads one function, or gives ErrNotExist.
 func (f *FS) Function(a pci.Addr) (Function, error) {

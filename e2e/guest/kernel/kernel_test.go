@@ -88,7 +88,8 @@ func snapshot(t *testing.T) kernel.Snapshot {
 // in is the way into a pod for a function whose facts are known.
 func in(f attach.Facts) (attach.MoveLink, attach.MoveRDMA) {
 	return attach.MoveLink{
-			PCI: f.Function.PCI, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}, MTU: [2]int{f.Link.MTU, 1400},
+			PCI: f.Function.PCI, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"},
+			MTU: [2]int{f.Link.MTU, 1400},
 		}, attach.MoveRDMA{
 			Index: f.RDMA.Index, GUID: f.RDMA.NodeGUID, Name: f.RDMA.Name, From: attach.Host, To: attach.Pod,
 		}

@@ -224,3 +224,23 @@ func TestModeIsBusyWhileNamespacesExist(t *testing.T) {
 	})
 	must(t, conn.SetMode(rdmans.Exclusive))
 }
+
+// The kernel loads rdma_rxe by itself, and says EINVAL when it cannot.
+func TestSoftRoCEWithoutItsModule(t *testing.T) {
+	ns := node.NewNS(t)
+	s, a := open(t, ns), addr(t, node.VF(t, 1, 5))
+	f := observe(t, s, a)
+	moveLink := attach.MoveLink{PCI: a, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	add := attach.AddSoftRoCE{Name: "pf0123456789", Link: moveLink.To}
+	apply(t, s, moveLink)
+	node.Run(t, "modprobe", "-r", "rdma_rxe")
+	const never = "/etc/modprobe.d/never.conf"
+	must(t, os.WriteFile(never, []byte("install rdma_rxe /bin/false\n"), 0o600))
+	err := s.Apply(t.Context(), add)
+	if !errors.Is(err, rdmans.ErrUnsupported) || !strings.Contains(err.Error(), "kernel 7.1 or newer with the module rdma_rxe") {
+		t.Errorf("without the module: %v", err)
+	}
+	t.Log(err)
+	must(t, os.Remove(never))
+	apply(t, s, add, attach.DelSoftRoCE{Name: add.Name}, moveLink.Reverse())
+}
