@@ -25,7 +25,6 @@ const (
 	CodeNameTaken   uint = 107 // the interface name exists in the pod
 	CodeHint        uint = 108 // the hint could not be delivered or cannot be right, and it was required
 	CodeDelegate    uint = 109 // another IPAM plugin failed without a code of its own
-	CodeDeleted     uint = 110 // DEL came while ADD was running
 	CodeInternal    uint = 199 // a step failed in a way that is not known; the error has the detail
 )
 

@@ -60,6 +60,29 @@ func run(verb, file string) (bool, error) {
 	for _, line := range diff {
 		fmt.Println("  " + line)
 	}
-	fmt.Printf("devices home: %d missing\n", len(diff))
+	if n := missing(before, now); n > 0 {
+		fmt.Printf("devices home: %d missing\n", n)
+	} else {
+		fmt.Printf("devices home: all, with %d differences\n", len(diff))
+	}
 	return true, nil
+}
+
+// missing counts the links and RDMA devices that are not where they were under the name they had.
+func missing(before, now kernel.Snapshot) int {
+	n := 0
+	for ns, was := range before.NetNS {
+		is := now.NetNS[ns]
+		for name := range was.Links {
+			if _, ok := is.Links[name]; !ok {
+				n++
+			}
+		}
+		for name := range was.RDMA {
+			if _, ok := is.RDMA[name]; !ok {
+				n++
+			}
+		}
+	}
+	return n
 }

@@ -114,6 +114,9 @@ func home(start string, a, b, c *pod) error {
 		if err := p.detach(); err != nil {
 			return err
 		}
+		if err := quiet("ip", "netns", "del", p.name); err != nil {
+			return err
+		}
 	}
 	if err := show("ip", "netns", "del", c.name); err != nil {
 		return err

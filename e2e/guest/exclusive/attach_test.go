@@ -128,7 +128,7 @@ func TestNamespaceDiesAndNamesAreTaken(t *testing.T) {
 
 	node.Run(t, "rdma", "dev", "set", otherIB, "name", ib)
 	pod.Kill(t)
-	node.Wait(t, "the RDMA device home", func() bool { return node.IBDev(vf) != "" })
+	node.Wait(t, "the devices home", func() bool { return node.IBDev(vf) != "" && node.Netdev(vf) != "" })
 	if got := node.IBDev(vf); !strings.HasPrefix(got, "ibdev") {
 		t.Fatalf("the kernel called the device %s; this test wants ibdevN", got)
 	}
