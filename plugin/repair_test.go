@@ -57,7 +57,9 @@ func (d *damaged) Functions(context.Context) ([]pci.Addr, error) {
 	return []pci.Addr{vfAddr(0), vfAddr(2), vfAddr(3), vfAddr(4)}, nil
 }
 
-func (d *damaged) Promised(_ context.Context, dev pci.Addr) (bool, error) { return d.promised[dev], nil }
+func (d *damaged) Promised(_ context.Context, dev pci.Addr) (bool, error) {
+	return d.promised[dev], nil
+}
 
 func (d *damaged) Scratch(context.Context) (string, func(), error) {
 	d.scratch++

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/sysfs"
+)
+
+// shower is what this verb needs of a node.
+type shower interface {
+	Mode() (rdmans.Mode, error)
+	Inventory(ctx context.Context) ([]kernel.Device, error)
+	AtHome() ([]sysfs.Function, error)
+	Records() ([]record.Record, []error)
+	Privileged() bool
+	Now() time.Time
+}
+
+func newShow(n shower, s streams) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "list the node's devices and where they are, the RDMA mode, and the attachments of pods",
+		Long: "show lists SR-IOV and RDMA devices in whatever network namespace they are, with the pod that has them or the processes that\n" +
+			"hold that namespace, the RDMA mode, and what is recorded of attachments. Without root it sees only what is at home.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			v, err := look(cmd.Context(), n)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(s.out, v)
+			}
+			for _, w := range v.Warnings {
+				fmt.Fprintln(s.err, "podfabricctl:", w)
+			}
+			return v.print(s.out)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// look collects everything. Without root it leaves out what it must not see and says so.
+func look(ctx context.Context, n shower) (nodeView, error) {
+	mode, err := modeWord(n)
+	if err != nil {
+		return nodeView{}, err
+	}
+	v := nodeView{Mode: mode, Devices: []deviceView{}, Attachments: []attachmentView{}, Warnings: []string{}}
+	var records []record.Record
+	var devices []kernel.Device
+	if n.Privileged() {
+		var errs []error
+		records, errs = n.Records()
+		for _, err := range errs {
+			v.Warnings = append(v.Warnings, err.Error())
+		}
+		devices, err = n.Inventory(ctx)
+	} else {
+		v.Warnings = append(v.Warnings, "run it as root: devices in pods, their owners and all attachments are missing here")
+		devices, err = atHome(n)
+	}
+	if err != nil {
+		return nodeView{}, err
+	}
+	for _, d := range devices {
+		v.Devices = append(v.Devices, viewDevice(d, records))
+	}
+	for _, r := range records {
+		v.Attachments = append(v.Attachments, viewAttachment(r, n.Now()))
+	}
+	return v, nil
+}
+
+// modeWord is the mode, "none" without an RDMA subsystem.
+func modeWord(n interface{ Mode() (rdmans.Mode, error) }) (string, error) {
+	mode, err := n.Mode()
+	if errors.Is(err, rdmans.ErrNoRDMA) {
+		return "none", nil
+	}
+	return string(mode), err
+}
+
+// atHome is an inventory of what any user can see.
+func atHome(n shower) ([]kernel.Device, error) {
+	functions, err := n.AtHome()
+	if err != nil {
+		return nil, err
+	}
+	var out []kernel.Device
+	home := kernel.Where{NetNS: kernel.HostNS}
+	for _, fn := range functions {
+		if !fn.VF() && fn.TotalVFs == 0 && len(fn.RDMA)+len(fn.Uverbs) == 0 {
+			continue
+		}
+		d := kernel.Device{Function: fn}
+		for _, name := range fn.Net {
+			d.Links = append(d.Links, kernel.LinkAt{Where: home, Name: name})
+		}
+		for _, u := range fn.Uverbs {
+			at := kernel.RDMAAt{Device: rdmans.Device{Name: u.Device}, Uverbs: u.Number}
+			for _, name := range fn.RDMA {
+				if name == u.Device {
+					at.Where = home
+				}
+			}
+			d.RDMA = append(d.RDMA, at)
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}
+
+// ownerOf finds the attachment that has a device.
+func ownerOf(d kernel.Device, records []record.Record) *record.Record {
+	for i, r := range records {
+		if !d.PCI.IsZero() && r.Device == d.PCI {
+			return &records[i]
+		}
+		for _, rdma := range d.RDMA {
+			if d.PCI.IsZero() && r.Soft != "" && r.Soft == rdma.Name {
+				return &records[i]
+			}
+		}
+	}
+	return nil
+}
+
+// podOf finds the pod whose namespace a place is.
+func podOf(w kernel.Where, records []record.Record) *record.Record {
+	if w.NetNS == kernel.HostNS || w.NetNS == "" {
+		return nil
+	}
+	paths := map[string]bool{plain(w.NetNS): true}
+	for _, h := range w.Holders {
+		if h.Mount != "" {
+			paths[plain(h.Mount)] = true
+		}
+	}
+	for i, r := range records {
+		if paths[plain(r.NetNS.Path)] || w.NetNS == (rdmans.ID{Ino: r.NetNS.Ino}).String() {
+			return &records[i]
+		}
+	}
+	return nil
+}
+
+// plain gives one name to the two that most systems have for /run.
+func plain(path string) string {
+	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
+		return "/run/" + rest
+	}
+	return path
+}

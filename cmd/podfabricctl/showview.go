@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans"
+)
+
+// nodeView is the output of `show --json`. Lists are never null; docs/cli.md describes the fields.
+type nodeView struct {
+	Mode        string           `json:"mode"` // exclusive, shared, none
+	Devices     []deviceView     `json:"devices"`
+	Attachments []attachmentView `json:"attachments"`
+	Warnings    []string         `json:"warnings"`
+}
+
+type deviceView struct {
+	PCI      *string    `json:"pci"`  // null: a device of software
+	Type     string     `json:"type"` // pf, vf, function, soft
+	PF       *string    `json:"pf"`   // null unless vf
+	VF       *int       `json:"vf"`   // number below the PF; null unless vf
+	NUMA     *int       `json:"numa"` // null: no affinity
+	Driver   *string    `json:"driver"`
+	TotalVFs int        `json:"totalVFs"`
+	NumVFs   int        `json:"numVFs"`
+	Netdevs  []linkView `json:"netdevs"`
+	RDMA     []rdmaView `json:"rdma"`
+	Owner    *ownerView `json:"owner"` // the attachment that has it; null: none
+}
+
+type placeView struct {
+	NetNS   *string  `json:"netns"` // "host", a path, or net:[inode]; null: it cannot be seen
+	Pod     *string  `json:"pod"`   // namespace/name; null: no attachment is recorded in that namespace
+	Holders []string `json:"holders"`
+}
+
+type linkView struct {
+	Name string  `json:"name"`
+	MAC  *string `json:"mac"`
+	MTU  *int    `json:"mtu"` // bytes
+	Up   bool    `json:"up"`
+	placeView
+}
+
+type rdmaView struct {
+	Name     string  `json:"name"`
+	Index    *uint32 `json:"index"` // null where the device cannot be seen
+	NodeGUID *string `json:"nodeGUID"`
+	Uverbs   *int    `json:"uverbs"` // N of uverbsN
+	placeView
+}
+
+type ownerView struct {
+	Pod         string `json:"pod"`
+	Network     string `json:"network"`
+	ContainerID string `json:"containerID"`
+	Interface   string `json:"interface"`
+	State       string `json:"state"`
+}
+
+type attachmentView struct {
+	ownerView
+	Device     string    `json:"device"`
+	Kind       string    `json:"kind"`
+	NetNS      string    `json:"netns"`
+	Addresses  []string  `json:"addresses"`
+	RDMA       string    `json:"rdma"` // moved, soft, stays, none
+	Created    time.Time `json:"created"`
+	AgeSeconds int64     `json:"ageSeconds"`
+	Warnings   []string  `json:"warnings"`
+}
+
+func viewOwner(r record.Record) ownerView {
+	return ownerView{
+		Pod: r.Pod.String(), Network: r.Network, ContainerID: r.Owner.ContainerID, Interface: r.Owner.IfName, State: string(r.State),
+	}
+}
+
+func viewDevice(d kernel.Device, records []record.Record) deviceView {
+	v := deviceView{
+		Type: "function", Driver: orNull(d.Driver), TotalVFs: d.TotalVFs, NumVFs: d.NumVFs, Netdevs: []linkView{}, RDMA: []rdmaView{},
+	}
+	if d.NUMA >= 0 {
+		v.NUMA = &d.NUMA
+	}
+	switch {
+	case d.PCI.IsZero():
+		v.Type = "soft"
+	case d.VF():
+		v.Type, v.PF, v.VF = "vf", orNull(d.PF.String()), &d.Number
+	case d.TotalVFs > 0:
+		v.Type = "pf"
+	}
+	if !d.PCI.IsZero() {
+		v.PCI = orNull(d.PCI.String())
+	}
+	for _, l := range d.Links {
+		v.Netdevs = append(v.Netdevs, linkView{
+			Name: l.Name, MAC: orNull(l.MAC), MTU: orNull(l.MTU), Up: l.Up, placeView: viewPlace(l.Where, records),
+		})
+	}
+	for _, r := range d.RDMA {
+		rv := rdmaView{Name: r.Name, NodeGUID: orNull(r.NodeGUID), placeView: viewPlace(r.Where, records)}
+		if rv.NodeGUID != nil {
+			rv.Index = &r.Index
+		}
+		if r.Uverbs >= 0 {
+			rv.Uverbs = &r.Uverbs
+		}
+		v.RDMA = append(v.RDMA, rv)
+	}
+	if r := ownerOf(d, records); r != nil {
+		owner := viewOwner(*r)
+		v.Owner = &owner
+	}
+	return v
+}
+
+func viewPlace(w kernel.Where, records []record.Record) placeView {
+	v := placeView{NetNS: orNull(w.NetNS), Holders: holders(w.Holders)}
+	if r := podOf(w, records); r != nil {
+		v.Pod = orNull(r.Pod.String())
+	}
+	return v
+}
+
+func holders(list []rdmans.Holder) []string {
+	out := []string{}
+	for _, h := range list {
+		out = append(out, h.String())
+	}
+	return out
+}
+
+func viewAttachment(r record.Record, now time.Time) attachmentView {
+	v := attachmentView{
+		ownerView: viewOwner(r), Device: r.Device.String(), Kind: string(r.Kind), NetNS: r.NetNS.Path, Addresses: []string{},
+		Created: r.Created, AgeSeconds: int64(now.Sub(r.Created).Seconds()), Warnings: []string{}, RDMA: "none",
+	}
+	for _, a := range r.Addresses {
+		v.Addresses = append(v.Addresses, a.String())
+	}
+	v.Warnings = append(v.Warnings, r.Warnings...)
+	switch {
+	case r.Soft != "":
+		v.RDMA = "soft"
+	case r.Moved:
+		v.RDMA = "moved"
+	case r.Before.RDMA != nil:
+		v.RDMA = "stays"
+	}
+	return v
+}
+
+// print writes the tables.
+func (v nodeView) print(w io.Writer) error {
+	fmt.Fprintf(w, "RDMA mode: %s\n\n", v.Mode)
+	rows := [][]string{{"PCI", "TYPE", "DRIVER", "NETDEV", "RDMA", "UVERBS", "NODE GUID", "WHERE", "OWNER"}}
+	for _, d := range v.Devices {
+		rows = append(rows, d.row())
+	}
+	if len(v.Devices) == 0 {
+		fmt.Fprintln(w, "no SR-IOV and no RDMA devices")
+	} else if err := table(w, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	if len(v.Attachments) == 0 {
+		fmt.Fprintln(w, "no attachments")
+		return nil
+	}
+	rows = [][]string{{"POD", "NETWORK", "INTERFACE", "DEVICE", "RDMA", "STATE", "ADDRESSES", "AGE"}}
+	for _, a := range v.Attachments {
+		rows = append(rows, []string{
+			a.Pod, a.Network, a.Interface, a.Device, a.RDMA, a.State, strings.Join(a.Addresses, " "), age(a.AgeSeconds),
+		})
+	}
+	return table(w, rows)
+}
+
+func (d deviceView) row() []string {
+	var names, rdma, uverbs, guids, where []string
+	add := func(p placeView) {
+		text := p.String()
+		for _, w := range where {
+			if w == text {
+				return
+			}
+		}
+		where = append(where, text)
+	}
+	for _, l := range d.Netdevs {
+		names = append(names, l.Name)
+		add(l.placeView)
+	}
+	for _, r := range d.RDMA {
+		rdma = append(rdma, r.Name)
+		if r.Uverbs != nil {
+			uverbs = append(uverbs, strconv.Itoa(*r.Uverbs))
+		}
+		if r.NodeGUID != nil {
+			guids = append(guids, *r.NodeGUID)
+		}
+		add(r.placeView)
+	}
+	kind, owner := d.Type, ""
+	if d.VF != nil {
+		kind = fmt.Sprintf("vf %d", *d.VF)
+	}
+	if d.Owner != nil {
+		owner = fmt.Sprintf("%s %s", d.Owner.Pod, d.Owner.Interface)
+		if d.Owner.State != string(record.Done) {
+			owner += " (" + d.Owner.State + ")"
+		}
+	}
+	join := func(s []string) string { return strings.Join(s, " ") }
+	return []string{
+		deref(d.PCI), kind, deref(d.Driver), join(names), join(rdma), join(uverbs), join(guids), strings.Join(where, "; "), owner,
+	}
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// String is what the table shows of a place: the pod, else the namespace with who holds it.
+func (p placeView) String() string {
+	switch {
+	case p.NetNS == nil:
+		return "not to be seen"
+	case p.Pod != nil:
+		return "pod " + *p.Pod
+	case len(p.Holders) > 0 && p.Holders[0] != *p.NetNS:
+		return fmt.Sprintf("%s (%s)", *p.NetNS, strings.Join(p.Holders, ", "))
+	}
+	return *p.NetNS
+}
+
+// age is short, as kubectl has it.
+func age(seconds int64) string {
+	d := time.Duration(seconds) * time.Second
+	for _, u := range []struct {
+		length time.Duration
+		name   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if d >= 2*u.length {
+			return strconv.Itoa(int(d/u.length)) + u.name
+		}
+	}
+	return strconv.FormatInt(max(seconds, 0), 10) + "s"
+}
