@@ -272,4 +272,3 @@ func quiet(name string, args ...string) error {
 func heading(format string, args ...any) { fmt.Printf("\n== "+format+"\n", args...) }
 
 func indent(text string) string { return "  " + strings.ReplaceAll(text, "\n", "\n  ") }
-

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package docs_test holds the documents to the code: every example parses, every code is listed.
+package docs_test
+
+import (
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/podfabric/podfabric/netconf"
+)
+
+const top = "../.."
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(top, path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parse gives a configuration what a runtime and Multus add, on the example's node.
+func parse(t *testing.T, conf string) netconf.Conf {
+	t.Helper()
+	node, err := netconf.ParseNode([]byte(read(t, "deploy/examples/node.json")))
+	if err != nil {
+		t.Fatalf("node.json: %v", err)
+	}
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(conf), &doc); err != nil {
+		t.Fatalf("not JSON: %v\n%s", err, conf)
+	}
+	if _, ok := doc["deviceID"]; !ok {
+		doc["deviceID"] = "0000:3b:00.2"
+	}
+	text, err := json.Marshal(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := netconf.Parse(netconf.Raw{Stdin: text, ContainerID: "c", NetNS: "/run/netns/c", IfName: "net1"}, node)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, conf)
+	}
+	if len(c.Warnings) > 0 {
+		t.Errorf("an example that earns warnings: %q", c.Warnings)
+	}
+	return c
+}
+
+// inner is the configuration inside a NetworkAttachmentDefinition: the block below "config: |".
+func inner(t *testing.T, yaml string) string {
+	t.Helper()
+	_, conf, ok := strings.Cut(yaml, "config: |\n")
+	if !ok {
+		t.Fatalf("no configuration in\n%s", yaml)
+	}
+	return conf
+}
+
+func TestExamplesParse(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(top, "deploy/examples/*"))
+	if err != nil || len(files) < 5 {
+		t.Fatalf("examples: %q, %v", files, err)
+	}
+	for _, file := range files {
+		name := filepath.Base(file)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			text := read(t, "deploy/examples/"+name)
+			switch {
+			case name == "node.json", name == "pod.yaml": // the first is parsed for every other, the second is Kubernetes'
+			case strings.HasSuffix(name, ".yaml"):
+				parse(t, inner(t, text))
+			default:
+				parse(t, text)
+			}
+		})
+	}
+}
+
+// The README shows what deploy/examples holds, so that what is read is what is tested.
+func TestReadmeShowsTheExamples(t *testing.T) {
+	t.Parallel()
+	readme := read(t, "README.md")
+	for _, name := range []string{"rail0.yaml", "pod.yaml", "node.json"} {
+		text := read(t, "deploy/examples/"+name)
+		for strings.HasPrefix(text, "#") {
+			_, text, _ = strings.Cut(text, "\n")
+		}
+		if !strings.Contains(readme, text) {
+			t.Errorf("README.md does not show deploy/examples/%s as it is", name)
+		}
+	}
+}
+
+func TestEveryCodeIsListed(t *testing.T) {
+	t.Parallel()
+	listed := map[string]bool{}
+	for _, m := range regexp.MustCompile(`(?m)^\| (\d+) \|`).FindAllStringSubmatch(read(t, "docs/errors.md"), -1) {
+		listed[m[1]] = true
+	}
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(top, "netconf/problem.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Code") {
+			code := spec.Values[0].(*ast.BasicLit).Value
+			known[code] = true
+			if !listed[code] {
+				t.Errorf("docs/errors.md does not list %s, code %s", spec.Names[0].Name, code)
+			}
+		}
+		return true
+	})
+	for code := range listed {
+		if !known[code] {
+			t.Errorf("docs/errors.md lists code %s, which the code does not know", code)
+		}
+	}
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob(filepath.Join(top, "docs/*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(top, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(files, more...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(text), -1) {
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s links to %s, which is not there", filepath.Base(file), m[1])
+			}
+		}
+	}
+}
