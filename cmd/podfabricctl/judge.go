@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +23,7 @@ type judging struct {
 	whole []byte // the file
 	path  string // place of the text at hand in it, as "items[3].spec.config"; empty: the text is the file
 	inner bool   // the text at hand is inside a string of the file, so that it has no lines of its own
+	spun  bool   // keys were put into the text at hand, so that places in it mean nothing
 
 	name     string // of the list or definition it belongs to; empty: its own
 	resource bool   // Multus adds a device of this resource
@@ -33,20 +35,52 @@ const resourceName = "k8s.v1.cni.cncf.io/resourceName"
 // errYAML is said of a whole input.
 var errYAML = errors.New("YAML is not read yet; convert it: kubectl get net-attach-def NAME -o json, or yq -o json")
 
-// probe is as much as tells what a document is.
+// probe is as much as tells what a document is. What is of another shape than it should be counts as absent.
 type probe struct {
-	Kind     string            `json:"kind"`
-	Items    []json.RawMessage `json:"items"`
-	Plugins  []json.RawMessage `json:"plugins"`
-	Type     *string           `json:"type"`
-	Name     string            `json:"name"`
-	Metadata struct {
-		Name        string            `json:"name"`
-		Annotations map[string]string `json:"annotations"`
-	} `json:"metadata"`
-	Spec struct {
-		Config *string `json:"config"`
-	} `json:"spec"`
+	kind, name, config    string
+	metaName, annotated   string
+	typ                   *string
+	items, plugins        []json.RawMessage
+	version, nameAsWasPut json.RawMessage
+}
+
+// probeOf looks at a text; it is none when the text is no JSON object.
+func probeOf(text []byte) (probe, bool) {
+	top := object(text)
+	meta, spec := object(top["metadata"]), object(top["spec"])
+	p := probe{
+		kind: str(top["kind"]), name: str(top["name"]), config: str(spec["config"]), metaName: str(meta["name"]),
+		annotated: str(object(meta["annotations"])[resourceName]), items: items(top["items"]), plugins: items(top["plugins"]),
+		version: top["cniVersion"], nameAsWasPut: top["name"],
+	}
+	if t := str(top["type"]); t != "" {
+		p.typ = &t
+	}
+	return p, top != nil
+}
+
+func object(text []byte) map[string]json.RawMessage {
+	var o map[string]json.RawMessage
+	if json.Unmarshal(text, &o) != nil {
+		return nil
+	}
+	return o
+}
+
+func items(text []byte) []json.RawMessage {
+	var list []json.RawMessage
+	if json.Unmarshal(text, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+func str(text []byte) string {
+	var s string
+	if json.Unmarshal(text, &s) != nil {
+		return ""
+	}
+	return s
 }
 
 // judge reads one file. The error is errYAML.
@@ -60,63 +94,58 @@ func judge(j judging, text []byte) ([]verdict, error) {
 
 // document judges any JSON object that can hold networks.
 func (j judging) document(text []byte) []verdict {
-	var p probe
-	var mistyped *json.UnmarshalTypeError
-	if err := json.Unmarshal(text, &p); err != nil && !errors.As(err, &mistyped) {
-		return []verdict{j.parse(text)} // netconf says where JSON is broken
+	p, ok := probeOf(text)
+	if !ok {
+		return []verdict{j.parse(text)} // netconf says what it is, or where it is broken
 	}
 	switch {
-	case strings.HasSuffix(p.Kind, "List"):
+	case strings.HasSuffix(p.kind, "List"):
 		list := []verdict{}
-		for i, item := range p.Items {
+		for i, item := range p.items {
 			in := j
 			in.path = fmt.Sprintf("items[%d]", i)
 			list = append(list, in.document(item)...)
 		}
 		return list
-	case p.Kind == "NetworkAttachmentDefinition":
+	case p.kind == "NetworkAttachmentDefinition":
 		return j.definition(p)
-	case p.Kind != "":
-		return []verdict{j.rejected("kind", fmt.Sprintf("give a NetworkAttachmentDefinition or a CNI configuration: this is a %q", p.Kind))}
-	case p.Plugins != nil:
-		return j.list(text, p)
+	case p.kind != "":
+		return []verdict{j.rejected("kind", fmt.Sprintf("give a NetworkAttachmentDefinition or a CNI configuration: this is a %q", p.kind))}
+	case p.plugins != nil:
+		return j.list(p)
 	}
-	return []verdict{j.network(text, p.Type)}
+	return []verdict{j.network(text, p.typ)}
 }
 
 // definition judges what Multus would hand on.
 func (j judging) definition(p probe) []verdict {
-	j.name = p.Metadata.Name
-	j.resource = p.Metadata.Annotations[resourceName] != ""
-	if p.Spec.Config == nil || strings.TrimSpace(*p.Spec.Config) == "" {
+	j.name = p.metaName
+	j.resource = p.annotated != ""
+	if strings.TrimSpace(p.config) == "" {
 		j.path = under(j.path, "spec")
 		return []verdict{j.rejected("spec.config", "write the network's configuration into spec.config: without it Multus looks for a file on each node")}
 	}
 	j.path, j.inner = under(j.path, "spec.config"), true
-	return j.document([]byte(*p.Spec.Config))
+	return j.document([]byte(p.config))
 }
 
 // list judges the podfabric entries of a list of plugins, as libcni would call them.
-func (j judging) list(text []byte, p probe) []verdict {
+func (j judging) list(p probe) []verdict {
 	var out []verdict
-	var version json.RawMessage
-	var head map[string]json.RawMessage
-	if json.Unmarshal(text, &head) == nil {
-		version = head["cniVersion"]
+	if p.name != "" {
+		j.name = p.name
 	}
-	if p.Name != "" {
-		j.name = p.Name
-	}
-	for i, entry := range p.Plugins {
-		var e probe
-		if err := json.Unmarshal(entry, &e); err != nil || e.Type == nil || *e.Type != ourType {
+	for i, entry := range p.plugins {
+		e, ok := probeOf(entry)
+		if !ok || e.typ == nil || *e.typ != ourType {
 			continue
 		}
 		in := j
+		in.spun = true
 		if !in.inner {
 			in.path = under(j.path, fmt.Sprintf("plugins[%d]", i))
 		}
-		out = append(out, in.network(inject(entry, head["name"], version, i > 0), e.Type))
+		out = append(out, in.network(inject(entry, p.nameAsWasPut, p.version, i > 0), e.typ))
 	}
 	if out == nil {
 		v := j.verdict(warn)
@@ -131,10 +160,7 @@ const ourType = "podfabric"
 // inject does what libcni does to an entry of a list before it calls the plugin. The text stays as it is where it can, so that a
 // key that stands in it twice is found.
 func inject(entry, name, version json.RawMessage, behind bool) []byte {
-	var keys map[string]json.RawMessage
-	if json.Unmarshal(entry, &keys) != nil {
-		return entry
-	}
+	keys := object(entry)
 	add := map[string]json.RawMessage{}
 	for key, value := range map[string]json.RawMessage{"name": name, "cniVersion": version} {
 		if value != nil {
@@ -197,7 +223,9 @@ func otherLink(kind string) string {
 // parse asks netconf.
 func (j judging) parse(text []byte) verdict {
 	v := j.named(text, j.verdict(accept))
-	text = j.withDevice(text)
+	if full := j.withDevice(text); len(full) != len(text) {
+		text, j.spun = full, true
+	}
 	conf, err := j.ask(text, j.node)
 	problem := (*netconf.Problem)(nil)
 	if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable && !j.known {
@@ -211,14 +239,8 @@ func (j judging) parse(text []byte) verdict {
 		}
 	}
 	if err != nil {
-		r := j.rejected("", err.Error())
-		if errors.As(err, &problem) {
-			r = j.rejected(problem.Field, problem.Error())
-		}
+		r := j.refused(err)
 		r.Name, r.Warnings = v.Name, append(v.Warnings, conf.Warnings...)
-		if problem != nil && problem.Code == netconf.CodeDecode && !json.Valid(text) {
-			r.Name = nil
-		}
 		return r
 	}
 	v.Link = orNull(string(conf.Kind))
@@ -245,8 +267,8 @@ func (j judging) ask(text []byte, node netconf.Node) (netconf.Conf, error) {
 
 // withDevice adds the device that Multus will add.
 func (j judging) withDevice(text []byte) []byte {
-	var keys map[string]json.RawMessage
-	if !j.resource || json.Unmarshal(text, &keys) != nil {
+	keys := object(text)
+	if !j.resource || keys == nil {
 		return text
 	}
 	for _, key := range []string{"deviceID", "pciBusID", "master"} {
@@ -264,11 +286,24 @@ func (j judging) verdict(word string) verdict {
 
 // named puts the network's own name in, which is the one that the plugin sees.
 func (j judging) named(text []byte, v verdict) verdict {
-	var p probe
-	if json.Unmarshal(text, &p) == nil && p.Name != "" {
-		v.Name = &p.Name
+	if p, _ := probeOf(text); p.name != "" {
+		v.Name = &p.name
 	}
 	return v
+}
+
+// refused makes a verdict of what netconf said.
+func (j judging) refused(err error) verdict {
+	problem := (*netconf.Problem)(nil)
+	if !errors.As(err, &problem) {
+		return j.rejected("", err.Error())
+	}
+	field, reason := problem.Field, problem.Error()
+	if j.spun && lineOf.MatchString(field) {
+		place := cmp.Or(j.path, "the network")
+		field, reason = "", strings.Replace(reason, field, place, 1)
+	}
+	return j.rejected(field, reason)
 }
 
 var lineOf = regexp.MustCompile(`line ([0-9]+)`)

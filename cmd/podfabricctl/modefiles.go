@@ -171,6 +171,7 @@ func modeText(old string, m rdmans.Mode) string {
 	const head = "# RDMA namespace mode, 0 exclusive, 1 shared; written by podfabricctl mode set"
 	lines := []string{}
 	for _, line := range strings.Split(strings.ReplaceAll(old, "\\\n", " "), "\n") {
+		line = strings.TrimRight(line, "\\ \t") // a line that the end of the file cuts off must not go on with ours
 		words := strings.Fields(line)
 		if line == head || len(words) == 0 {
 			continue
