@@ -209,7 +209,7 @@ func (r *repairing) lives(ctx context.Context, rec record.Record) (bool, error) 
 		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
 	}
 	ns := s.PodNS()
-	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, s.Close() //nolint:wrapcheck // closing a descriptor that was only looked at
+	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, s.Close()
 }
 
 func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (string, error) {

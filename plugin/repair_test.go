@@ -4,6 +4,7 @@ package plugin_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -68,21 +69,17 @@ func (d *damaged) Scratch(context.Context) (string, func(), error) {
 	return path, func() { d.KillNetNS(path) }, nil
 }
 
-// raw is an ADD of a VF to the pod of that name.
-func (d *damaged) raw(dev pci.Addr, pod, more string) netconf.Raw {
-	return netconf.Raw{
+// add attaches a VF to the pod "pod1".
+func (d *damaged) add(t *testing.T, dev pci.Addr, more string) netconf.Raw {
+	t.Helper()
+	const pod, uid = "pod1", "00000000-0000-0000-0000-000000000001"
+	d.AddNetNS("/run/netns/" + pod)
+	raw := netconf.Raw{
 		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.0.0","name":"rail0","type":"podfabric","deviceID":%q,
 			"ipam":{"type":"range","ranges":[[{"subnet":"10.1.0.0/24","scope":"node"}]]}%s}`, dev, more),
 		ContainerID: pod, IfName: "net1", NetNS: "/run/netns/" + pod,
-		Args: "K8S_POD_NAMESPACE=team-a;K8S_POD_NAME=" + pod + ";K8S_POD_UID=00000000-0000-0000-0000-00000000000" + pod[len(pod)-1:],
+		Args: "K8S_POD_NAMESPACE=team-a;K8S_POD_NAME=" + pod + ";K8S_POD_UID=" + uid,
 	}
-}
-
-// add attaches a VF to a new pod.
-func (d *damaged) add(t *testing.T, dev pci.Addr, pod, more string) netconf.Raw {
-	t.Helper()
-	d.AddNetNS("/run/netns/" + pod)
-	raw := d.raw(dev, pod, more)
 	if _, err := d.plugin.Add(t.Context(), raw); err != nil {
 		t.Fatalf("ADD: %v", err)
 	}
@@ -140,32 +137,61 @@ func TestRepair(t *testing.T) {
 	}{
 		{"nothing", func(*testing.T, *damaged) {}, nil},
 		{"its network namespace died, no DEL", func(t *testing.T, d *damaged) {
-			d.add(t, vfAddr(2), "pod1", "")
+			t.Helper()
+			d.add(t, vfAddr(2), "")
 			d.KillNetNS("/run/netns/pod1")
 		}, []string{"attachment attachment pod1/net1"}},
 		{"the same with soft RoCE", func(t *testing.T, d *damaged) {
-			d.add(t, vfAddr(softVF), "pod1", soft)
+			t.Helper()
+			d.add(t, vfAddr(softVF), soft)
 			d.KillNetNS("/run/netns/pod1")
 		}, []string{"attachment attachment pod1/net1"}},
 		{"its path was given to another pod", func(t *testing.T, d *damaged) {
-			d.add(t, vfAddr(2), "pod1", "")
+			t.Helper()
+			d.add(t, vfAddr(2), "")
 			d.KillNetNS("/run/netns/pod1")
 			d.AddNetNS("/run/netns/pod1")
 		}, []string{"attachment attachment pod1/net1"}},
+		{"an ADD that was killed long ago", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.save(t, d.add(t, vfAddr(2), ""), func(r *record.Record) {
+				r.State, r.Created = record.Intent, time.Now().Add(-time.Hour)
+			})
+		}, []string{"attachment attachment pod1/net1"}},
+		{"a DEL that was killed", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.save(t, d.add(t, vfAddr(2), ""), func(r *record.Record) { r.State = record.Deleting })
+		}, []string{"attachment attachment pod1/net1"}},
+		{"a DEL that had to leave something", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.save(t, d.add(t, vfAddr(softVF), soft), func(r *record.Record) { r.State = record.Returning })
+		}, []string{"attachment attachment pod1/net1"}},
+		{"a soft RoCE device without a record", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.AddLink("", "dummy0")
+			s, err := d.Open(t.Context(), "")
+			must(t, err)
+			step := attach.AddSoftRoCE{Name: "pf0123456789", Link: attach.Place{NS: attach.Host, Name: "dummy0"}}
+			must(t, errors.Join(s.Apply(t.Context(), step), s.Close()))
+		}, []string{"softRoCE soft RoCE device pf0123456789"}},
 		{"a claim without a record", func(t *testing.T, d *damaged) {
+			t.Helper()
 			must(t, os.MkdirAll(filepath.Join(d.dir, "run/claims"), 0o700))
 			must(t, os.Symlink("../attachments/gone/net1.json", filepath.Join(d.dir, "run/claims", vfAddr(3).String())))
 		}, []string{"claim device 0000:3b:00.3"}},
 		{"a lease without a record", func(t *testing.T, d *damaged) {
+			t.Helper()
 			must(t, os.MkdirAll(filepath.Join(d.dir, "run/leases/10.1.0.0_24"), 0o700))
 			must(t, os.Symlink("gone/net1", filepath.Join(d.dir, "run/leases/10.1.0.0_24/10.1.0.9")))
 		}, []string{"lease address 10.1.0.9"}},
 		{"a hint without an attachment", func(t *testing.T, d *damaged) {
+			t.Helper()
 			must(t, os.MkdirAll(filepath.Join(d.dir, "run/pods/some-uid"), 0o755))
 			must(t, os.WriteFile(filepath.Join(d.dir, "run/pods/some-uid/nccl.conf"), nil, 0o644))
 		}, []string{"hint hint of pod some-uid"}},
 		{"home under names of the kernel's", func(t *testing.T, d *damaged) {
-			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "pod1", "")))
+			t.Helper()
+			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "")))
 			d.RenameLink(vfAddr(3), "dev5")
 			d.RenameRDMA(vfAddr(3), "ibdev2")
 		}, []string{"name device 0000:3b:00.3"}},
@@ -231,8 +257,10 @@ func (d *damaged) save(t *testing.T, raw netconf.Raw, change func(*record.Record
 func TestRepairLeaves(t *testing.T) {
 	t.Parallel()
 	intent := func(age time.Duration) func(t *testing.T, d *damaged) {
+		t.Helper()
 		return func(t *testing.T, d *damaged) {
-			d.save(t, d.add(t, vfAddr(2), "pod1", ""), func(r *record.Record) {
+			t.Helper()
+			d.save(t, d.add(t, vfAddr(2), ""), func(r *record.Record) {
 				r.State, r.Created = record.Intent, time.Now().Add(-age)
 			})
 		}
@@ -243,36 +271,57 @@ func TestRepairLeaves(t *testing.T) {
 		want   []string
 		detail string // must occur in the first finding's detail
 	}{
-		{"a living pod", func(t *testing.T, d *damaged) { d.add(t, vfAddr(2), "pod1", "") }, nil, ""},
+		{"a living pod", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.add(t, vfAddr(2), "")
+		}, nil, ""},
 		{"a living pod with soft RoCE", func(t *testing.T, d *damaged) {
-			d.add(t, vfAddr(softVF), "pod1", `,"rdma":{"softRoCE":true}`)
+			t.Helper()
+			d.add(t, vfAddr(softVF), `,"rdma":{"softRoCE":true}`)
 		}, nil, ""},
 		{"an ADD that may still run", intent(0), nil, ""},
 		{"an ADD that may still be undoing itself", intent(netconf.DefaultDeadline + 5*time.Second), nil, ""},
 		{"a record that cannot be read", func(t *testing.T, d *damaged) {
-			d.add(t, vfAddr(2), "pod1", "")
+			t.Helper()
+			d.add(t, vfAddr(2), "")
 			must(t, os.WriteFile(filepath.Join(d.dir, "run/attachments/pod1/net1.json"), []byte(`{"version":99}`), 0o600))
 		}, []string{"record RUN/attachments/pod1/net1.json: left"}, "delete the pod"},
+		{"hardware that is called like a soft RoCE device", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.RenameRDMA(vfAddr(2), "pf01234")
+		}, nil, ""},
+		{"a device that a stray process holds", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.save(t, d.add(t, vfAddr(2), ""), func(r *record.Record) { r.State = record.Returning })
+			d.HoldNetNS("/run/netns/pod1", -1)
+			must(t, d.plugin.Leases.Release(t.Context(), "pod1/net1"))
+			must(t, d.plugin.Hints.Drop(t.Context(), "00000000-0000-0000-0000-000000000001", attach.Owner{ContainerID: "pod1", IfName: "net1"}))
+		}, []string{"attachment attachment pod1/net1: left"}, "still away"},
 		{"a claim that is none", func(t *testing.T, d *damaged) {
+			t.Helper()
 			must(t, os.MkdirAll(filepath.Join(d.dir, "run/claims"), 0o700))
 			must(t, os.WriteFile(filepath.Join(d.dir, "run/claims/0000:3b:00.3"), nil, 0o600))
 		}, []string{"claim device 0000:3b:00.3: left"}, "did not make"},
 		{"a lease that is none", func(t *testing.T, d *damaged) {
+			t.Helper()
 			must(t, os.MkdirAll(filepath.Join(d.dir, "run/leases/10.1.0.0_24"), 0o700))
 			must(t, os.WriteFile(filepath.Join(d.dir, "run/leases/10.1.0.0_24/10.1.0.9"), nil, 0o600))
 		}, []string{"lease leases: left"}, "did not make"},
 		{"a wrong name that the node uses", func(t *testing.T, d *damaged) {
-			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "pod1", "")))
+			t.Helper()
+			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "")))
 			d.RenameLink(vfAddr(3), "dev5")
 			d.SetInUse(vfAddr(3), "it is a port of bridge br0")
 		}, []string{"name device 0000:3b:00.3: left"}, "bridge br0"},
 		{"a name that another device has now", func(t *testing.T, d *damaged) {
-			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "pod1", "")))
+			t.Helper()
+			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(3), "")))
 			d.RenameLink(vfAddr(3), "dev5")
 			d.AddLink("", "ens1f0v1")
 		}, []string{"name device 0000:3b:00.3: left"}, "ens1f0v1, is taken"},
 		{"a new device at an old address", func(t *testing.T, d *damaged) {
-			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(4), "pod1", "")))
+			t.Helper()
+			must(t, d.plugin.Del(t.Context(), d.add(t, vfAddr(4), "")))
 			d.Rebind(vfAddr(4), "")
 			d.RenameRDMA(vfAddr(4), "new")
 		}, nil, ""},

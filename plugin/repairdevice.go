@@ -50,7 +50,7 @@ type misnaming struct {
 // node's owner's doing.
 func (r *repairing) misnamed(ctx context.Context, dev pci.Addr) (misnaming, error) {
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
-		return misnaming{}, nil //nolint:nilerr // owned, or not known to be free
+		return misnaming{}, nil // owned, or not known to be free
 	}
 	home, err := r.Records.LoadHome(dev)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrUnreadable) {
@@ -201,7 +201,7 @@ func closeHoles(inUse []int, home []numbered) (moves, stuck []bounce) { //nolint
 // repair's.
 func (r *repairing) number(ctx context.Context, s Session, dev pci.Addr) (numbered, bool, error) {
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
-		return numbered{}, false, nil //nolint:nilerr // owned, or not known to be free
+		return numbered{}, false, nil // owned, or not known to be free
 	}
 	now, err := s.Observe(ctx, attach.Query{PCI: dev})
 	if err != nil {

@@ -75,10 +75,7 @@ func (r *repairing) soft(ctx context.Context) error {
 		r.settle(ctx, Finding{
 			Kind: FindSoft, Object: "soft RoCE device " + name, Why: "no attachment has it", Action: "remove it",
 		}, func(ctx context.Context) (string, error) {
-			if err := r.host.Apply(ctx, attach.DelSoftRoCE{Name: name}); err != nil {
-				return "", fmt.Errorf("remove soft RoCE device %s: %w", name, err)
-			}
-			return "", nil
+			return "", r.host.Apply(ctx, attach.DelSoftRoCE{Name: name})
 		})
 	}
 	return err

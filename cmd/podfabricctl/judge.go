@@ -8,7 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -172,9 +174,7 @@ func inject(entry, name, version json.RawMessage, behind bool) []byte {
 	}
 	for key := range add {
 		if _, taken := keys[key]; taken {
-			for key, value := range add {
-				keys[key] = value
-			}
+			maps.Copy(keys, add)
 			out, err := json.Marshal(keys)
 			if err != nil {
 				return entry
@@ -240,7 +240,7 @@ func (j judging) parse(text []byte) verdict {
 	}
 	if err != nil {
 		r := j.refused(err)
-		r.Name, r.Warnings = v.Name, append(v.Warnings, conf.Warnings...)
+		r.Name, r.Warnings = v.Name, append(r.Warnings, slices.Concat(v.Warnings, conf.Warnings)...)
 		return r
 	}
 	v.Link = orNull(string(conf.Kind))

@@ -43,7 +43,7 @@ func (n *modeNode) SetMode(m rdmans.Mode) error {
 }
 
 func (n *modeNode) Namespaces(context.Context) ([]rdmans.Namespace, error) { return n.others, nil }
-func (n *modeNode) Initramfs(context.Context) (has, known bool) {
+func (n *modeNode) Initramfs(context.Context) (bool, bool) {
 	return n.initramfs == "has", n.initramfs != ""
 }
 func (n *modeNode) Root() string     { return n.root }

@@ -104,7 +104,7 @@ func ownerOfFile(path string) string {
 // optionOf reads the last netns_mode of "options ib_core ..." in a file of modprobe.d(5).
 func optionOf(text string) (string, bool) {
 	value, found := "", false
-	for _, line := range strings.Split(strings.ReplaceAll(text, "\\\n", " "), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(text, "\\\n", " "), "\n") {
 		words := strings.Fields(line)
 		if !isOptions(words) {
 			continue
@@ -126,7 +126,7 @@ func isOptions(words []string) bool {
 // argumentOf reads the last ib_core.netns_mode of the kernel's arguments.
 func argumentOf(cmdline string) (string, bool) {
 	value, found := "", false
-	for _, word := range strings.Fields(cmdline) {
+	for word := range strings.FieldsSeq(cmdline) {
 		name, v, ok := strings.Cut(word, "=")
 		if ok && strings.ReplaceAll(name, "-", "_") == kernelArgument {
 			value, found = strings.Trim(v, `"`), true
@@ -170,7 +170,7 @@ func nextBoot(list []setting) string {
 func modeText(old string, m rdmans.Mode) string {
 	const head = "# RDMA namespace mode, 0 exclusive, 1 shared; written by podfabricctl mode set"
 	lines := []string{}
-	for _, line := range strings.Split(strings.ReplaceAll(old, "\\\n", " "), "\n") {
+	for line := range strings.SplitSeq(strings.ReplaceAll(old, "\\\n", " "), "\n") {
 		line = strings.TrimRight(line, "\\ \t") // a line that the end of the file cuts off must not go on with ours
 		words := strings.Fields(line)
 		if line == head || len(words) == 0 {

@@ -56,7 +56,7 @@ func setMode(ctx context.Context, n moder, want rdmans.Mode, dry bool) (modeSet,
 	if err != nil || v.Refused != nil {
 		return v, err
 	}
-	if err := v.live(ctx, n, want); err != nil {
+	if err = v.live(ctx, n, want); err != nil {
 		return modeSet{}, err
 	}
 	if !others || v.contradicts(want) {
@@ -223,7 +223,7 @@ func (v modeSet) print(w io.Writer) {
 const lookTime = 30 * time.Second
 
 // Initramfs asks the distribution's tool for the list of files in the initramfs.
-func (m *machine) Initramfs(ctx context.Context) (bool, bool) { //nolint:revive // documented at moder
+func (m *machine) Initramfs(ctx context.Context) (bool, bool) {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	release, err := os.ReadFile(m.path("/proc/sys/kernel/osrelease"))

@@ -73,10 +73,10 @@ func tapeOf(ctx context.Context, n recorder) ([]byte, error) {
 	}
 	defer root.Close()
 	t := &tape{root: root, mask: newMask(), files: map[string]string{}, links: map[string]string{}}
-	if err := t.functions(); err != nil {
+	if err = t.functions(); err != nil {
 		return nil, err
 	}
-	if err := t.classes(); err != nil {
+	if err = t.classes(); err != nil {
 		return nil, err
 	}
 	snap, err := n.Snapshot(ctx)

@@ -59,7 +59,9 @@ func TestRepair(t *testing.T) {
 		{"a dry run", brokenNode{found: []plugin.Finding{hole}}, []string{"--dry-run"}, 1, "uverbs3: free\n    would move it\n"},
 		{"repaired", brokenNode{found: []plugin.Finding{hole}}, nil, 0, "uverbs3: free\n    repaired: move it\n"},
 		{
-			"not all", brokenNode{found: []plugin.Finding{hole, stuck}}, nil, 1,
+			"not all",
+			brokenNode{found: []plugin.Finding{hole, stuck}},
+			nil, 1,
 			"uverbs3: free\n    repaired: move it\ndevice 0000:3b:00.3: its netdev is called dev5\n    left: the node uses it\n",
 		},
 		{"could not look", brokenNode{found: []plugin.Finding{hole}, err: errors.New("list claims: denied")}, nil, 2, "uverbs3: free\n    repaired: move it\n"},

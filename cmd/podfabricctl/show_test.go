@@ -97,7 +97,8 @@ func exampleNode() *shownNode {
 	}
 }
 
-func runShow(t *testing.T, n shower, args ...string) (out, errs string) {
+// runShow gives standard output and standard error.
+func runShow(t *testing.T, n shower, args ...string) (string, string) {
 	t.Helper()
 	var stdout, stderr strings.Builder
 	s := streams{strings.NewReader(""), &stdout, &stderr}

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -189,13 +190,9 @@ func (v nodeView) print(w io.Writer) error {
 func (d deviceView) row() []string {
 	var names, rdma, uverbs, guids, where []string
 	add := func(p placeView) {
-		text := p.String()
-		for _, w := range where {
-			if w == text {
-				return
-			}
+		if text := p.String(); !slices.Contains(where, text) {
+			where = append(where, text)
 		}
-		where = append(where, text)
 	}
 	for _, l := range d.Netdevs {
 		names = append(names, l.Name)

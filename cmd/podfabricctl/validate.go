@@ -57,13 +57,9 @@ func newValidate(n noder, s streams) *cobra.Command {
 			}
 			list := []verdict{}
 			for _, name := range args {
-				text, err := readInput(name, s.in)
-				if err != nil {
-					return err
-				}
-				found, err := judge(judging{file: name, node: node, known: known}, text)
-				if err != nil {
-					return err
+				found, judgeErr := judgeFile(judging{file: name, node: node, known: known}, s.in)
+				if judgeErr != nil {
+					return judgeErr
 				}
 				list = append(list, found...)
 			}
@@ -98,6 +94,14 @@ func nodeSettings(n noder, file string) (node netconf.Node, known bool, err erro
 	}
 	node, err = netconf.ParseNode(text)
 	return node, true, err
+}
+
+func judgeFile(j judging, stdin io.Reader) ([]verdict, error) {
+	text, err := readInput(j.file, stdin)
+	if err != nil {
+		return nil, err
+	}
+	return judge(j, text)
 }
 
 // inputMax bounds an input, in bytes.
