@@ -18,7 +18,7 @@ import (
 func (p *Plugin) Del(ctx context.Context, raw netconf.Raw) error {
 	t, err := netconf.ParseTeardown(raw)
 	if err != nil {
-		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return err
 	}
 	owner := attach.Owner{ContainerID: t.Request.ContainerID, IfName: t.Request.IfName}
 	if err := p.refuseOwn(ctx, t.Request.NetNS); err != nil {
@@ -27,7 +27,12 @@ func (p *Plugin) Del(ctx context.Context, raw netconf.Raw) error {
 	rec, err := p.Records.Load(owner)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		return p.delUnrecorded(ctx, owner, t)
+		if _, err := p.Records.ClaimedBy(owner); errors.Is(err, record.ErrNotFound) {
+			return p.delUnrecorded(ctx, owner, t)
+		}
+		if rec, err = p.guess(owner, t); err != nil {
+			return err
+		}
 	case errors.Is(err, record.ErrUnreadable):
 		p.Log.WarnContext(ctx, "the record cannot be read; what the claim tells is brought home, and the record dropped",
 			"containerID", owner.ContainerID, "ifname", owner.IfName, "error", err.Error())
@@ -56,7 +61,7 @@ func (p *Plugin) refuseOwn(ctx context.Context, netns string) error {
 	if err != nil {
 		return fmt.Errorf("open network namespace %s: %w", netns, err)
 	}
-	return s.Close() //nolint:wrapcheck // closing a descriptor that was only looked at
+	return s.Close()
 }
 
 // delUnrecorded frees what may be held without a record: after a reboot /run is empty while a delegate's leases are not, and a
@@ -66,7 +71,8 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		Owner: owner, Pod: t.Request.Pod, Network: t.Name, NetNS: attach.NetNS{Path: t.Request.NetNS}, Args: t.Request.Args,
 		Path: t.Request.Path, IPAM: record.IPAM{Kind: t.IPAM.Kind, Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate},
 	}
-	return errors.Join(p.releaseAddresses(ctx, rec), p.Hints.Drop(ctx, hintKey(rec), owner))
+	// A write that was cut short leaves a folder without a record.
+	return errors.Join(p.releaseAddresses(ctx, rec), p.Hints.Drop(ctx, hintKey(rec), owner), p.Records.Drop(owner, rec.Device))
 }
 
 // guess makes a record out of what is known without one: the claim names the device, and the names that it has at home are

@@ -187,11 +187,11 @@ func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, h
 		r.log.WarnContext(ctx, note)
 	}
 	switch {
-	case homeErr != nil || len(out.away) > 0 || addrErr != nil:
+	case homeErr != nil || len(out.away) > 0 || addrErr != nil || hintErr != nil:
 		r.rec.State = record.Returning
 		err = r.Records.Save(r.rec)
 		if homeErr == nil && len(out.away) == 0 {
-			// Only the address is owed: the device is free for the next pod.
+			// Only address or hint are owed: the device is free for the next pod.
 			err = errors.Join(err, r.Records.Unclaim(r.rec.Owner, r.rec.Device))
 		}
 		if len(out.away) > 0 {

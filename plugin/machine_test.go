@@ -1,0 +1,336 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/attach/attachtest"
+	"github.com/podfabric/podfabric/rdmans/pci"
+)
+
+// machine is a node in memory with the stores that plugin.New makes in a folder of its own. A bystander pod has VF 2 all the
+// time, so that what a test does to others shows.
+type machine struct {
+	*attachtest.Kernel
+	plugin *plugin.Plugin
+	ipam   *otherIPAM
+	trap   *trap
+	dir    string // of run/, the state folder, and kubelet/
+	log    *output
+	ticks  atomic.Int64
+}
+
+// tick is what the machine's clock goes on by with every look at it, so that a bounded wait of seconds takes few looks.
+const tick = 250 * time.Millisecond
+
+func newMachine(t *testing.T, mode attach.Mode, settings ...string) *machine {
+	t.Helper()
+	m := &machine{Kernel: attachtest.New(mode), ipam: &otherIPAM{held: map[string]string{}}, dir: memory(t), log: &output{}}
+	m.trap = &trap{at: -1, kernel: m.Kernel}
+	must(t, os.Mkdir(filepath.Join(m.dir, "run"), 0o755))
+	must(t, os.Mkdir(filepath.Join(m.dir, "kubelet"), 0o755))
+	pf := attachtest.PF{PCI: vfAddr(0), Link: "ens1f0", MTU: 9000}
+	if mode != attach.NoRDMA {
+		pf.RDMA = "mlx5_0"
+	}
+	m.AddPF(pf)
+	for n := 2; n <= 7; n++ {
+		vf := attachtest.VF{PCI: vfAddr(n), PF: vfAddr(0), Number: n - 2, Link: fmt.Sprintf("ens1f0v%d", n-2), Up: n == upVF}
+		if n != softVF && mode != attach.NoRDMA {
+			vf.RDMA = fmt.Sprintf("mlx5_%d", n)
+		}
+		m.AddVF(vf)
+	}
+	m.plugin = m.process(append([]string{fmt.Sprintf(`"kubeletRoot":%q`, filepath.Join(m.dir, "kubelet"))}, settings...)...)
+	m.pod("bystander")
+	bystander := request{pod: "bystander", dev: 2}
+	if mode == attach.NoRDMA {
+		bystander.more = rdmaOff
+	}
+	m.mustAdd(t, bystander)
+	return m
+}
+
+// memory makes a folder that is on tmpfs if there is one, as /run is: fsync costs nothing there.
+func memory(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "podfabric-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
+	return dir
+}
+
+// upVF is up at home.
+const upVF = 4
+
+// process is the plugin as a new process of it would be: the same machine and folder, nothing else in common.
+func (m *machine) process(settings ...string) *plugin.Plugin {
+	text := `{"version":1,` + strings.Join(settings, ",") + `}`
+	p := plugin.New(plugin.Config{
+		Dir: filepath.Join(m.dir, "run"), Stderr: m.log, Version: "v0.1.0",
+		Node: func() (netconf.Node, error) { return netconf.ParseNode([]byte(text)) },
+		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
+			var s *attachtest.Session
+			err := m.trap.call("open "+netns, func() (err error) {
+				s, err = m.Open(ctx, netns)
+				return err
+			}, func() { _ = s.Close() })
+			return &session{s, m.trap}, err
+		},
+	})
+	p.Now = func() time.Time {
+		return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(time.Duration(m.ticks.Add(1)) * tick)
+	}
+	p.Leases = &trappedLeases{p.Leases, m.trap}
+	p.Delegate = &trappedIPAM{m.ipam, m.trap}
+	lock := p.Hints.Lock
+	p.Hints.Lock = func(ctx context.Context, name, holder string) (func(), error) {
+		var release func()
+		err := m.trap.call("lock of the hint", func() (err error) {
+			release, err = lock(ctx, name, holder)
+			return err
+		}, func() { release() })
+		return release, err
+	}
+	return p
+}
+
+// request is one attachment that a runtime asks for; the zero value of a field is what most tests want.
+type request struct {
+	pod     string
+	ifname  string // "net1"
+	dev     int    // function of the VF
+	network string // "rail0"
+	version string // "1.1.0"
+	ipam    string // addresses of 10.1.0.0/24 of this node
+	more    string // keys, each with a comma before it
+}
+
+const (
+	softOn  = `,"rdma":{"softRoCE":true}`
+	rdmaOff = `,"rdma":{"mode":"off"}`
+)
+
+// Sections of ipam.
+const (
+	noIPAM    = `{}`
+	v4Range   = `{"type":"range","ranges":[[{"subnet":"10.1.0.0/24","scope":"node"}]]}`
+	v6Range   = `{"type":"range","ranges":[[{"subnet":"fd00:1::/64","scope":"node"}]]}`
+	dualRange = `{"type":"range","routes":[{"dst":"10.0.0.0/8"},{"dst":"fd00::/16"}],"ranges":[
+		[{"subnet":"10.1.0.0/24","gateway":"10.1.0.1","scope":"node"}],[{"subnet":"fd00:1::/64","gateway":"fd00:1::1","scope":"node"}]]}`
+	dualStatic = `{"type":"static","routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"}],
+		"addresses":[{"address":"10.1.0.77/24","gateway":"10.1.0.1"},{"address":"fd00:1::77/64"}]}`
+	oneAddress = `{"type":"range","ranges":[[{"subnet":"10.5.0.0/24","rangeStart":"10.5.0.5","rangeEnd":"10.5.0.5","scope":"node"}]]}`
+	delegated  = `{"type":"other-ipam","of":"its own"}`
+)
+
+func or(text, instead string) string {
+	if text == "" {
+		return instead
+	}
+	return text
+}
+
+func netnsOf(pod string) string { return "/run/netns/" + pod }
+
+// uidOf is a UID as Kubernetes gives them.
+func uidOf(pod string) string {
+	sum := fmt.Sprintf("%x", sha256.Sum256([]byte(pod)))
+	return strings.Join([]string{sum[:8], sum[8:12], sum[12:16], sum[16:20], sum[20:32]}, "-")
+}
+
+func (r request) raw() netconf.Raw {
+	return netconf.Raw{
+		Stdin: fmt.Appendf(nil, `{"cniVersion":%q,"name":%q,"type":"podfabric","deviceID":%q,"ipam":%s%s}`,
+			or(r.version, "1.1.0"), or(r.network, "rail0"), vfAddr(r.dev), or(r.ipam, v4Range), r.more),
+		ContainerID: "cid-" + r.pod, IfName: or(r.ifname, "net1"), NetNS: netnsOf(r.pod), Path: "/opt/cni/bin",
+		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=team-a;K8S_POD_NAME=" + r.pod + ";K8S_POD_UID=" + uidOf(r.pod),
+	}
+}
+
+func (r request) owner() attach.Owner {
+	return attach.Owner{ContainerID: "cid-" + r.pod, IfName: or(r.ifname, "net1")}
+}
+
+// pod makes the namespace of a pod.
+func (m *machine) pod(name string) { m.AddNetNS(netnsOf(name)) }
+
+// volume gives a pod the emptyDir that hints are delivered to.
+func (m *machine) volume(t *testing.T, pod string) string {
+	t.Helper()
+	dir := filepath.Join(m.dir, "kubelet/pods", uidOf(pod), "volumes/kubernetes.io~empty-dir/podfabric")
+	must(t, os.MkdirAll(dir, 0o755))
+	return dir
+}
+
+func (m *machine) add(t *testing.T, r request) error {
+	t.Helper()
+	_, err := m.plugin.Add(t.Context(), r.raw())
+	return err
+}
+
+func (m *machine) mustAdd(t *testing.T, r request) {
+	t.Helper()
+	if err := m.add(t, r); err != nil {
+		t.Fatalf("ADD of %s: %v", r.owner(), err)
+	}
+}
+
+func (m *machine) del(t *testing.T, r request) error {
+	t.Helper()
+	return m.plugin.Del(t.Context(), r.raw())
+}
+
+func (m *machine) mustDel(t *testing.T, r request) {
+	t.Helper()
+	if err := m.del(t, r); err != nil {
+		t.Fatalf("DEL of %s: %v", r.owner(), err)
+	}
+}
+
+// gc asks for a GC that leaves nothing of the network but the bystander and what is listed.
+func (m *machine) gc(t *testing.T, network string, valid ...request) error {
+	t.Helper()
+	list := []string{}
+	for _, r := range append(valid, request{pod: "bystander"}) {
+		list = append(list, fmt.Sprintf(`{"containerID":%q,"ifname":%q}`, r.owner().ContainerID, r.owner().IfName))
+	}
+	return m.plugin.GC(t.Context(), netconf.Raw{
+		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.1.0","name":%q,"type":"podfabric","cni.dev/valid-attachments":[%s]}`,
+			network, strings.Join(list, ",")),
+		Path: "/opt/cni/bin",
+	})
+}
+
+// state is everything that an attachment may leave: the machine but for the pods' namespaces, the state folder but for what
+// is kept on purpose, the volumes, and what the other IPAM plugin holds.
+func (m *machine) state(t *testing.T) []string {
+	t.Helper()
+	var out []string
+	for line := range strings.Lines(m.Dump()) {
+		if !strings.HasPrefix(line, "namespace ") && !strings.Contains(line, "/lo ") {
+			out = append(out, strings.TrimSpace(line))
+		}
+	}
+	out = append(out, m.files(t, "run")...)
+	out = append(out, m.files(t, "kubelet")...)
+	out = append(out, m.ipam.holds()...)
+	if n := m.Sessions(); n != 0 {
+		out = append(out, fmt.Sprintf("%d sessions are open", n))
+	}
+	return out
+}
+
+func (m *machine) files(t *testing.T, below string) []string {
+	t.Helper()
+	var out []string
+	must(t, filepath.WalkDir(filepath.Join(m.dir, below), func(path string, e os.DirEntry, err error) error {
+		name, _ := filepath.Rel(m.dir, path)
+		kept := strings.HasPrefix(name, "run/names") || strings.Contains(name, "/freed") || strings.Contains(name, "/cursor")
+		switch {
+		case err != nil:
+			return err
+		case kept || e.IsDir() && strings.HasPrefix(name, "run/leases"):
+		case e.Type() == os.ModeSymlink:
+			target, err := os.Readlink(path)
+			out = append(out, name+" -> "+target)
+			return err
+		case e.IsDir():
+			out = append(out, name+"/")
+		default:
+			text, err := os.ReadFile(path)
+			out = append(out, name+": "+string(text))
+			return err
+		}
+		return nil
+	}))
+	return out
+}
+
+// same fails the test when the machine is not in that state again.
+func (m *machine) same(t *testing.T, what string, before []string) bool {
+	t.Helper()
+	diff := cmp.Diff(before, m.state(t))
+	if diff != "" {
+		t.Errorf("%s (-before +after):\n%s", what, diff)
+	}
+	return diff == ""
+}
+
+// where gives what Where does of a VF.
+func (m *machine) where(dev int) [2]string { return m.Where(vfAddr(dev)) }
+
+// answered fails the test unless err becomes an answer of that code, whose text holds the words.
+func answered(t *testing.T, err error, code uint, words ...string) {
+	t.Helper()
+	if err == nil {
+		t.Error("no error")
+		return
+	}
+	a := plugin.Answer(err)
+	if a.Code != code {
+		t.Errorf("code is %d, want %d: %v", a.Code, code, a)
+	}
+	readable(t, err)
+	for _, word := range words {
+		if !strings.Contains(a.Error(), word) {
+			t.Errorf("answer is %q, want %q in it", a.Error(), word)
+		}
+	}
+}
+
+// readable fails the test unless an answer begins with what to do, is one line, and cannot be taken for success by Multus.
+func readable(t *testing.T, err error) {
+	t.Helper()
+	a := plugin.Answer(err)
+	text := a.Error()
+	if a.Msg == "" || strings.Contains(text, "\n") || strings.Contains(strings.ToLower(text), "no such file or directory") {
+		t.Errorf("answer is %q", text)
+	}
+	for _, start := range []string{"open ", "read ", "lease ", "step ", "lock ", "failed "} {
+		if strings.HasPrefix(a.Msg, start) {
+			t.Errorf("the answer does not begin with a remedy: %q", text)
+		}
+	}
+}
+
+// output collects what the plugin logs.
+type output struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) has(level, words string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.ContainsFunc(strings.Split(o.text.String(), "\n"), func(line string) bool {
+		return strings.Contains(line, "level="+level) && strings.Contains(line, words)
+	})
+}
+
+// vfs are the devices that no test's start has in a pod.
+func vfs() []pci.Addr { return []pci.Addr{vfAddr(3), vfAddr(4), vfAddr(6), vfAddr(7)} }
