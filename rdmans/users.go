@@ -142,19 +142,20 @@ func parseContexts(msg []byte) ([]int, error) {
 	return threads, err
 }
 
-// walk calls f with the value of every attribute of one type.
+// walk calls f with the value of every attribute of one type. The library's parser panics on a last attribute without padding.
 func walk(b []byte, attr uint16, f func([]byte) error) error {
-	attrs, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return fmt.Errorf("parse RDMA contexts: %w", err)
-	}
-	for _, a := range attrs {
-		if a.Attr.Type&nlaTypeMask != attr {
-			continue
+	native := nl.NativeEndian()
+	for len(b) >= unix.SizeofRtAttr {
+		size := int(native.Uint16(b))
+		if size < unix.SizeofRtAttr || size > len(b) {
+			return fmt.Errorf("parse RDMA contexts: an attribute of %d bytes in %d", size, len(b))
 		}
-		if err := f(a.Value); err != nil {
-			return err
+		if native.Uint16(b[2:])&nlaTypeMask == attr {
+			if err := f(b[unix.SizeofRtAttr:size]); err != nil {
+				return err
+			}
 		}
+		b = b[min((size+unix.RTA_ALIGNTO-1)&^(unix.RTA_ALIGNTO-1), len(b)):]
 	}
 	return nil
 }

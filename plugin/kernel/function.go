@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/Mellanox/rdmamap"
-	"github.com/k8snetworkplumbingwg/sriovnet"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/rdmans"
@@ -26,9 +25,6 @@ func (s *Session) function(a pci.Addr, now seen) (attach.Function, error) {
 	if !fn.VF() {
 		return out, nil
 	}
-	if err := s.askSriovnet(fn); err != nil {
-		return attach.Function{}, err
-	}
 	pf, found, err := s.choose(s.host, fn.PF, now.links[s.host])
 	if err != nil {
 		return attach.Function{}, err
@@ -37,25 +33,6 @@ func (s *Session) function(a pci.Addr, now seen) (attach.Function, error) {
 		out.PFLink, out.PFMTU = pf.Name, pf.MTU
 	}
 	return out, nil
-}
-
-// askSriovnet asks the library that knows SR-IOV for PF, number and driver of a VF. It reads only the live sysfs and its
-// errors have no types, so it confirms what was read; a difference means that the function is changing. The three calls
-// write no log lines, unlike others of the library.
-func (s *Session) askSriovnet(fn sysfs.Function) error {
-	if s.kernel.Sysfs != liveSysfs {
-		return nil
-	}
-	vf := fn.PCI.String()
-	pf, pfErr := sriovnet.GetPfPciFromVfPci(vf)
-	number, numberErr := sriovnet.GetVfIndexByPciAddress(vf)
-	if pfErr != nil || numberErr != nil || pf != fn.PF.String() || number != fn.Number {
-		return fmt.Errorf("PF and number of VF %s (%s and %d, or %q and %d): %w", vf, fn.PF, fn.Number, pf, number, errMoved)
-	}
-	if sriovnet.IsVfPciVfioBound(vf) != (fn.Driver == "vfio-pci") {
-		return fmt.Errorf("driver of VF %s: %w", vf, errMoved)
-	}
-	return nil
 }
 
 // rdmaNames lists the RDMA devices that a function has at home: by rdmamap on the live sysfs, which gives an empty list where
@@ -84,28 +61,38 @@ func (s *Session) rdma(a pci.Addr, now seen) (*attach.RDMA, error) {
 		return s.device(s.host, s.sys, home[0], fn.Uverbs, now)
 	}
 	if s.pod != nil && now.exclusive && len(now.rdma[s.pod]) > 0 {
-		view, err := s.view(s.pod)
-		if err != nil {
-			return nil, err
-		}
-		d, err := s.inPod(view, a, now)
-		if err = errors.Join(err, view.Close()); err != nil || d != nil {
-			return d, err
+		if d, podErr := s.inPod(a, now); podErr != nil || d != nil {
+			return d, podErr
 		}
 	}
 	if len(fn.Uverbs) == 0 {
 		return nil, nil
 	}
+	// It may have gone from one place to the other between the two reads. Then these are not what they were.
+	again, err := s.read(a)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Equal(again.function.RDMA, fn.RDMA) || !slices.Equal(again.function.Uverbs, fn.Uverbs) ||
+		s.pod != nil && !slices.Equal(again.rdma[s.pod], now.rdma[s.pod]) {
+		return nil, fmt.Errorf("RDMA device of %s: %w", a, errMoved)
+	}
 	u := fn.Uverbs[0]
 	return &attach.RDMA{Name: u.Device, NS: attach.Elsewhere, Uverbs: u.Number}, nil
 }
 
-func (s *Session) inPod(view *sysfs.FS, a pci.Addr, now seen) (*attach.RDMA, error) {
-	fn, err := view.Function(a)
-	if err != nil || len(fn.RDMA) == 0 {
+// inPod finds the function's RDMA device in the pod; nil when it is not there.
+func (s *Session) inPod(a pci.Addr, now seen) (*attach.RDMA, error) {
+	view, err := s.view(s.pod)
+	if err != nil {
 		return nil, err
 	}
-	return s.device(s.pod, view, fn.RDMA[0], fn.Uverbs, now)
+	var d *attach.RDMA
+	fn, err := view.Function(a)
+	if err == nil && len(fn.RDMA) > 0 {
+		d, err = s.device(s.pod, view, fn.RDMA[0], fn.Uverbs, now)
+	}
+	return d, errors.Join(err, view.Close())
 }
 
 // device puts together what is known of an RDMA device that a namespace has.
