@@ -5,7 +5,6 @@ package nccl
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"strings"
 )
 
@@ -16,8 +15,6 @@ const (
 	maxPiece = 4095
 	maxValue = 1000 // of a value that we write, bytes
 )
-
-var settingName = regexp.MustCompile(`^[A-Z][A-Z0-9_]*$`)
 
 // Setting is one line of nccl.conf and the reason that stands above it.
 type Setting struct {
@@ -37,7 +34,7 @@ func Render(comments []string, settings []Setting) ([]byte, error) {
 	}
 	seen := map[string]bool{}
 	for _, s := range settings {
-		if !settingName.MatchString(s.Name) || seen[s.Name] {
+		if !isSettingName(s.Name) || seen[s.Name] {
 			return nil, fmt.Errorf("write name %q: %w", s.Name, ErrUnwritable)
 		}
 		seen[s.Name] = true
@@ -115,4 +112,16 @@ func confLines(v Version, text []byte) []string {
 		}
 	}
 	return lines
+}
+
+// isSettingName tells whether a name can stand in the file: capitals, digits and underscores, a capital first. Not an
+// expression: compiling one costs every start of the plugin.
+func isSettingName(s string) bool {
+	for i, c := range []byte(s) {
+		capital := c >= 'A' && c <= 'Z'
+		if !capital && (i == 0 || c != '_' && (c < '0' || c > '9')) {
+			return false
+		}
+	}
+	return s != ""
 }

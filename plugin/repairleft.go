@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -64,8 +63,15 @@ func (r *repairing) free(ctx context.Context, owner attach.Owner) error {
 	return nil
 }
 
-// softName is what attach.SoftName makes.
-var softName = regexp.MustCompile(`^pf[0-9a-f]{10}$`)
+// isSoftName tells whether attach.SoftName can have made the name. Not an expression: compiling one costs every start of the
+// plugin.
+func isSoftName(name string) bool {
+	digits, ok := strings.CutPrefix(name, "pf")
+	if !ok || len(digits) != 10 {
+		return false
+	}
+	return strings.Trim(digits, "0123456789abcdef") == ""
+}
 
 // soft removes the soft RoCE devices at home that belong to no attachment. A soft device is made after its record and removed
 // before it, so records are read after devices: a device that none of them names is nobody's, with no lock needed.
@@ -102,7 +108,7 @@ func (r *repairing) orphans(ctx context.Context) ([]string, error) {
 	}
 	var orphans []string
 	for _, name := range now.HostRDMA {
-		if softName.MatchString(name) && !owned[name] {
+		if isSoftName(name) && !owned[name] {
 			orphans = append(orphans, name)
 		}
 	}
@@ -111,7 +117,7 @@ func (r *repairing) orphans(ctx context.Context) ([]string, error) {
 
 // hints removes the files of pods that have no attachment.
 func (r *repairing) hints(ctx context.Context) error {
-	dead, err := r.Hints.Dead(r.recorded)
+	dead, err := r.Hints.Dead(ctx, r.recorded)
 	if err != nil {
 		return fmt.Errorf("look for hints of pods that are gone: %w", err)
 	}
@@ -122,7 +128,7 @@ func (r *repairing) hints(ctx context.Context) error {
 			if err := r.Hints.Prune(ctx, r.recorded); err != nil {
 				return "", fmt.Errorf("remove hints of pods that are gone: %w", err)
 			}
-			still, err := r.Hints.Dead(r.recorded)
+			still, err := r.Hints.Dead(ctx, r.recorded)
 			if err != nil {
 				return "", fmt.Errorf("look for hints of pods that are gone: %w", err)
 			}

@@ -73,7 +73,11 @@ func (m *machine) Namespaces(ctx context.Context) ([]rdmans.Namespace, error) {
 
 // Inventory lists the node's devices wherever they are.
 func (m *machine) Inventory(ctx context.Context) ([]kernel.Device, error) {
-	return m.kernel.Inventory(ctx)
+	devices, err := m.kernel.Inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return devices, confirm(devices)
 }
 
 // AtHome lists the network functions as the process's own namespace sees them.
