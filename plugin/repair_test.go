@@ -69,17 +69,22 @@ func (d *damaged) Scratch(context.Context) (string, func(), error) {
 	return path, func() { d.KillNetNS(path) }, nil
 }
 
-// add attaches a VF to the pod "pod1".
-func (d *damaged) add(t *testing.T, dev pci.Addr, more string) netconf.Raw {
-	t.Helper()
+// request is an ADD of a VF to the pod "pod1".
+func (d *damaged) request(dev pci.Addr, more string) netconf.Raw {
 	const pod, uid = "pod1", "00000000-0000-0000-0000-000000000001"
-	d.AddNetNS("/run/netns/" + pod)
-	raw := netconf.Raw{
+	return netconf.Raw{
 		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.0.0","name":"rail0","type":"podfabric","deviceID":%q,
 			"ipam":{"type":"range","ranges":[[{"subnet":"10.1.0.0/24","scope":"node"}]]}%s}`, dev, more),
 		ContainerID: pod, IfName: "net1", NetNS: "/run/netns/" + pod,
 		Args: "K8S_POD_NAMESPACE=team-a;K8S_POD_NAME=" + pod + ";K8S_POD_UID=" + uid,
 	}
+}
+
+// add makes that pod and attaches the VF.
+func (d *damaged) add(t *testing.T, dev pci.Addr, more string) netconf.Raw {
+	t.Helper()
+	d.AddNetNS("/run/netns/pod1")
+	raw := d.request(dev, more)
 	if _, err := d.plugin.Add(t.Context(), raw); err != nil {
 		t.Fatalf("ADD: %v", err)
 	}
@@ -240,6 +245,48 @@ func TestRepair(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestRepairBesidePods repairs a healthy node again and again while a pod comes and goes: it finds nothing, and disturbs nobody.
+func TestRepairBesidePods(t *testing.T) {
+	t.Parallel()
+	d := newDamaged(t)
+	before := d.Dump()
+	d.AddNetNS("/run/netns/pod1")
+	pods := make(chan error, 1)
+	go func() {
+		for range 20 {
+			raw := d.request(vfAddr(3), "")
+			if _, err := d.plugin.Add(t.Context(), raw); err != nil {
+				pods <- fmt.Errorf("ADD: %w", err)
+				return
+			}
+			if err := d.plugin.Del(t.Context(), raw); err != nil {
+				pods <- fmt.Errorf("DEL: %w", err)
+				return
+			}
+		}
+		pods <- nil
+	}()
+	for {
+		found, err := d.plugin.Repair(t.Context(), d, false)
+		if err != nil || len(found) > 0 {
+			t.Errorf("repair: %v, %v", found, err)
+		}
+		select {
+		case err := <-pods:
+			must(t, err)
+			d.KillNetNS("/run/netns/pod1")
+			if diff := cmp.Diff(before, d.Dump()); diff != "" {
+				t.Errorf("the machine changed (-before +after):\n%s", diff)
+			}
+			if left := d.files(t); len(left) > 0 {
+				t.Errorf("files are left: %v", left)
+			}
+			return
+		default:
+		}
 	}
 }
 

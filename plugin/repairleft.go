@@ -117,7 +117,9 @@ func (r *repairing) orphans(ctx context.Context) ([]string, error) {
 
 // hints removes the files of pods that have no attachment.
 func (r *repairing) hints(ctx context.Context) error {
-	dead, err := r.Hints.Dead(ctx, r.recorded)
+	looking, cancel := context.WithTimeout(ctx, r.node.Deadline)
+	defer cancel()
+	dead, err := r.Hints.Dead(looking, r.recorded)
 	if err != nil {
 		return fmt.Errorf("look for hints of pods that are gone: %w", err)
 	}

@@ -3,17 +3,20 @@
 package hint
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 )
 
-// Dead lists the keys of the pods that Prune would remove: none of their attachments is alive.
-func (s *Store) Dead(alive func(attach.Owner) bool) ([]string, error) {
+// Dead lists the keys of the pods that Prune would remove: none of their attachments is alive. It writes nothing, but looks at
+// each such pod once more under its lock, since a pod that comes or goes looks dead for a moment.
+func (s *Store) Dead(ctx context.Context, alive func(attach.Owner) bool) ([]string, error) {
 	root, err := os.OpenRoot(s.Root)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -35,6 +38,9 @@ func (s *Store) Dead(alive func(attach.Owner) bool) ([]string, error) {
 	var dead []string
 	for _, key := range slices.Compact(keys) {
 		is, err := allDead(root, key, alive)
+		if err == nil && is {
+			is, err = s.surelyDead(ctx, root, key, alive)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -43,4 +49,18 @@ func (s *Store) Dead(alive func(attach.Owner) bool) ([]string, error) {
 		}
 	}
 	return dead, nil
+}
+
+func (s *Store) surelyDead(ctx context.Context, root *os.Root, key string, alive func(attach.Owner) bool) (bool, error) {
+	release, err := s.Lock(ctx, "hint-"+key, "a look")
+	if err != nil {
+		return false, fmt.Errorf("lock hint of pod %s: %w", key, err)
+	}
+	defer release()
+	_, shown := root.Lstat(path.Join(podsDir, key))
+	_, kept := root.Lstat(path.Join(fragmentsDir, key))
+	if errors.Is(shown, fs.ErrNotExist) && errors.Is(kept, fs.ErrNotExist) {
+		return false, nil // gone meanwhile
+	}
+	return allDead(root, key, alive)
 }
