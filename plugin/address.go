@@ -6,8 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
 	"strconv"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -16,6 +14,7 @@ import (
 	"github.com/podfabric/podfabric/ipam"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 )
 
 // addresses gets what the pod's interface is to have. It runs without a lock, since a delegate may take its time; DEL may
@@ -91,36 +90,11 @@ func leaseProblem(err error) error {
 
 // delegated reads the result of another IPAM plugin.
 func delegated(r *types100.Result) (attach.Addresses, error) {
-	var out attach.Addresses
-	for _, ip := range r.IPs {
-		p, err := prefix(ip.Address)
-		if err != nil {
-			return out, err
-		}
-		gateway, _ := netip.AddrFromSlice(ip.Gateway)
-		out.Addrs = append(out.Addrs, netconf.Address{Prefix: p, Gateway: gateway.Unmap()})
+	addrs, routes, err := delegate.Addresses(r)
+	if err == nil && len(addrs) == 0 {
+		err = delegate.ErrNoIPs
 	}
-	if len(out.Addrs) == 0 {
-		return out, errors.New("its result holds no address")
-	}
-	for _, route := range r.Routes {
-		p, err := prefix(route.Dst)
-		if err != nil {
-			return out, err
-		}
-		via, _ := netip.AddrFromSlice(route.GW)
-		out.Routes = append(out.Routes, netconf.Route{Dst: p.Masked(), Via: via.Unmap()})
-	}
-	return out, nil
-}
-
-func prefix(n net.IPNet) (netip.Prefix, error) {
-	ones, bits := n.Mask.Size()
-	addr, ok := netip.AddrFromSlice(n.IP)
-	if addr = addr.Unmap(); !ok || addr.BitLen() != bits {
-		return netip.Prefix{}, fmt.Errorf("its result holds %s, which is no address with a prefix length", n.String())
-	}
-	return netip.PrefixFrom(addr, ones), nil
+	return attach.Addresses{Addrs: addrs, Routes: routes}, err //nolint:wrapcheck // addresses names the plugin
 }
 
 // gateways gives each route without a gateway the first gateway of its family, as every CNI plugin does. A route to a subnet

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"syscall"
 
 	"github.com/containernetworking/cni/pkg/types"
 
@@ -32,10 +33,17 @@ func remedies() []struct {
 		{attach.ErrNoNetNS, netconf.CodeNetNS, "give CNI_NETNS the path of a living network namespace"},
 		{record.ErrUnwritable, netconf.CodeIO, "make the state folder writable for root, and see that its file system is not full"},
 		{lease.ErrUnwritable, netconf.CodeIO, "make the state folder writable for root, and see that its file system is not full"},
+		{syscall.ENOSPC, netconf.CodeIO, "free space or inodes on the file system of the state folder"},
+		{syscall.EROFS, netconf.CodeIO, "mount the file system of the state folder read-write"},
+		{record.ErrUnreadable, netconf.CodeIO, "look at the file that the details name, and remove it if it is not podfabric's"},
 		{record.ErrClaimed, netconf.CodeTryLater, "delete the pod that has the device, or ask for another device"},
 		{rdmans.ErrShared, netconf.CodeMode, "run podfabricctl mode set exclusive on the node, or set rdma.mode to share"},
 		{rdmans.ErrUnsupported, netconf.CodeDevice, "use a device whose driver can do it, or set rdma.mode to off"},
 		{rdmans.ErrNoRDMA, netconf.CodeNoRDMA, "load ib_core and the device's RDMA driver, or set rdma.mode to off"},
+		{delegate.ErrTimeout, netconf.CodeTryLater, "see why the address management plugin does not answer; the runtime tries again by itself"},
+		{delegate.ErrNotFound, netconf.CodeDelegate, "install the address management plugin that ipam.type names into a folder of CNI_PATH"},
+		{delegate.ErrNoIPs, netconf.CodeDelegate, "look at the address management plugin's configuration: it gave no address"},
+		{delegate.ErrOutput, netconf.CodeDelegate, "look at the address management plugin that ipam.type names: what it printed is no CNI answer"},
 		{context.DeadlineExceeded, netconf.CodeTryLater, "let the runtime try again; raise deadline in " + netconf.NodePath + " if this recurs"},
 	}
 }
