@@ -163,12 +163,13 @@ func (r *releasing) await(ctx context.Context, deadline time.Time) error {
 func (r *releasing) query() attach.Query { return attach.Query{PCI: r.rec.Device, Soft: r.rec.Soft} }
 
 // ours fails when another attachment holds the claim. No claim at all is ours: a crash may have come between record and claim.
+// So is one that is none, which keeps everybody else from claiming the device.
 func (r *releasing) ours() error {
 	holder, err := r.Records.Claimant(r.rec.Device)
 	switch {
-	case errors.Is(err, record.ErrNotFound):
+	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrUnreadable):
 		return nil
-	case err != nil && !errors.Is(err, record.ErrUnreadable):
+	case err != nil:
 		return fmt.Errorf("look up the claim on %s: %w", r.rec.Device, err)
 	case holder != r.rec.Owner:
 		return errNotOurs
