@@ -59,31 +59,52 @@ func (a *adding) stale(ctx context.Context) (*record.Record, error) {
 		return nil, fmt.Errorf("read the record of %s: %w", a.rec.Owner, err)
 	}
 	holder, err := a.Records.Claimant(a.rec.Device)
-	if errors.Is(err, record.ErrNotFound) || err == nil && holder == a.rec.Owner {
+	switch {
+	case errors.Is(err, record.ErrNotFound) && !errors.Is(err, record.ErrStale), err == nil && holder == a.rec.Owner:
 		return nil, nil //nolint:nilnil // nothing stands in the way
-	}
-	if err != nil {
+	case err != nil && !errors.Is(err, record.ErrNotFound):
 		return nil, fmt.Errorf("look up the claim on %s: %w", a.rec.Device, err)
 	}
 	rec, err := a.Records.Load(holder)
-	if err != nil {
-		return a.staleUnreadable(ctx, holder, err)
+	switch {
+	case err == nil && rec.Device != a.rec.Device:
+		return nil, nil //nolint:nilnil // a claim that its owner has no use for is replaced
+	case err != nil:
+		return a.lost(ctx, holder, err)
 	}
 	return &rec, a.alive(ctx, rec)
 }
 
-// staleUnreadable makes a record for a claim whose own cannot be read: names kept apart tell where the device belongs.
-func (a *adding) staleUnreadable(ctx context.Context, holder attach.Owner, cause error) (*record.Record, error) {
-	if !errors.Is(cause, record.ErrUnreadable) {
+// lost makes a record for a claim whose own is gone or cannot be read: names kept apart tell what the device was like at home.
+// Nobody can tell whether such an owner lives but by where the device is; a record that cannot be read may be a newer
+// program's, and is not touched while its device is out.
+func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*record.Record, error) {
+	gone := errors.Is(cause, record.ErrNotFound)
+	if !gone && !errors.Is(cause, record.ErrUnreadable) {
 		return nil, fmt.Errorf("read the record of %s: %w", holder, cause)
 	}
-	a.log.WarnContext(ctx, "the record of the device's last owner cannot be read", "error", cause.Error())
-	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
-	home, err := a.Records.LoadHome(a.rec.Device)
+	a.log.WarnContext(ctx, "the record of the device's last owner cannot be read", "of", holder.String(), "error", cause.Error())
+	facts, err := a.observe(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read the home names of %s: %w", a.rec.Device, errors.Join(cause, err))
+		return nil, err
 	}
-	rec.Before = home
+	home := facts.Link != nil && facts.Link.NS == attach.Host && (facts.RDMA == nil || facts.RDMA.NS == attach.Host)
+	if !home && gone {
+		return nil, nil //nolint:nilnil // Guard says where the device is
+	}
+	if !home {
+		return nil, &netconf.Problem{
+			Code:   netconf.CodeTryLater,
+			Remedy: "delete the pod that has the device, or ask for another device",
+			Field:  "deviceID",
+			Found:  fmt.Sprintf("%s, owned by container %s, interface %s", a.rec.Device, holder.ContainerID, holder.IfName),
+			Err:    cause,
+		}
+	}
+	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
+	if before, err := a.Records.LoadHome(a.rec.Device); err == nil {
+		rec.Before = before
+	}
 	return &rec, nil
 }
 

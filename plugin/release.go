@@ -65,15 +65,15 @@ type releasing struct {
 // errNotOurs: the claim on the device belongs to another attachment, so its place is no business of this one.
 var errNotOurs = errors.New("device is claimed by another attachment")
 
-// reopen opens the pod's namespace if it is still the one that the record means: a path is reused, an inode on one device is
-// not while anything holds it.
+// reopen opens the pod's namespace if it is still the one that the record means: a path is reused, /proc/PID/ns/net even by the
+// node's own processes, while an inode on one device is not as long as anything holds it.
 func (p *Plugin) reopen(ctx context.Context, rec record.Record, netns string) (Session, error) {
 	for _, path := range []string{netns, rec.NetNS.Path} {
 		if path == "" {
 			continue
 		}
 		s, err := p.Open(ctx, path)
-		if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) && path != netns {
+		if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
 			continue
 		}
 		if err != nil {
