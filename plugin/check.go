@@ -19,7 +19,7 @@ import (
 func (p *Plugin) Check(ctx context.Context, raw netconf.Raw) error {
 	t, err := netconf.ParseTeardown(raw)
 	if err != nil {
-		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return err
 	}
 	owner := attach.Owner{ContainerID: t.Request.ContainerID, IfName: t.Request.IfName}
 	rec, err := p.Records.Load(owner)
@@ -50,6 +50,9 @@ func (p *Plugin) Check(ctx context.Context, raw netconf.Raw) error {
 
 // Inspect compares a record with what is there now: what is lost, and what is worth a warning.
 func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // tells the lists apart
+	if rec.State != record.Done {
+		return []string{"it is in state " + string(rec.State) + ", so an ADD or DEL of it was cut short or is at work"}, nil, nil
+	}
 	s, err := p.Open(ctx, rec.NetNS.Path)
 	if errors.Is(err, attach.ErrNoNetNS) {
 		return []string{"the pod's network namespace is gone"}, nil, nil

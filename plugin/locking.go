@@ -70,6 +70,9 @@ type stepper struct {
 	device pci.Addr
 	// steady refuses a move into the pod that would change the uverbs number.
 	steady bool
+	// unmoved is the reverse of a move that was never begun, since its lock could not be had: undoing it needs no lock, and
+	// to wait for one would eat the time that undoing everything else has.
+	unmoved attach.Step
 }
 
 func (s *stepper) Apply(ctx context.Context, step attach.Step) error {
@@ -87,10 +90,14 @@ func (s *stepper) Apply(ctx context.Context, step attach.Step) error {
 func (s *stepper) apply(ctx context.Context, step attach.Step) error {
 	move, ok := step.(attach.MoveRDMA)
 	if !ok {
-		return s.Session.Apply(ctx, step) //nolint:wrapcheck // attach.Run names the step
+		return s.Session.Apply(ctx, step)
+	}
+	if step == s.unmoved {
+		return nil
 	}
 	release, err := s.plugin.lock(ctx, moveLock, s.holder)
 	if err != nil {
+		s.unmoved = step.Reverse()
 		return err
 	}
 	defer release()
@@ -100,8 +107,8 @@ func (s *stepper) apply(ctx context.Context, step attach.Step) error {
 			return fmt.Errorf("look at uverbs numbers: %w", err)
 		}
 		if err := attach.Steady(now); err != nil {
-			return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+			return err
 		}
 	}
-	return s.Session.Apply(ctx, step) //nolint:wrapcheck // attach.Run names the step
+	return s.Session.Apply(ctx, step)
 }
