@@ -30,7 +30,11 @@ func main() {
 	p := plugin.New(plugin.Config{
 		Node: func() (netconf.Node, error) { return plugin.ReadNode(netconf.NodePath) },
 		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
-			return kernel.New().Open(ctx, netns)
+			s, err := kernel.New().Open(ctx, netns)
+			if err != nil {
+				return nil, err // not s: a nil *Session in the interface would not be nil
+			}
+			return s, nil
 		},
 		Version: version,
 	})
