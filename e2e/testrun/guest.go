@@ -112,6 +112,10 @@ func runGuest(ctx context.Context, o options, root string, r *report) error {
 	if len(pkgs) == 0 {
 		return nil
 	}
+	// Before the first boot, so that its time is not a test's.
+	if err := command(ctx, root, filepath.Join(root, "e2e", "lab", "mkroot")).Run(); err != nil {
+		return fmt.Errorf("build the lab: %w", err)
+	}
 	work, err := os.MkdirTemp("", "podfabric-testrun.")
 	if err != nil {
 		return fmt.Errorf("make a work folder: %w", err)
