@@ -22,11 +22,11 @@ import (
 func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, error) {
 	node, err := p.Node()
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return nil, err
 	}
 	conf, err := netconf.Parse(raw, node)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return nil, err
 	}
 	s, err := p.Open(ctx, raw.NetNS)
 	if err != nil {
@@ -82,7 +82,7 @@ func (a *adding) begin(ctx context.Context) error {
 		return err
 	}
 	if err := attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
-		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return err
 	}
 	a.rec.Before = facts
 	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
@@ -133,7 +133,7 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		return err
 	}
 	if err := attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
-		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return err
 	}
 	steps := attach.Plan(a.conf, facts, addrs, a.rec.Soft)
 	k := &stepper{
@@ -141,7 +141,7 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		steady: a.node.Uverbs != netconf.UverbsAgent,
 	}
 	if err := attach.Run(ctx, k, steps); err != nil {
-		return err //nolint:wrapcheck // a *attach.StepError that names the step
+		return err
 	}
 	a.rec.Addresses = addrs.Prefixes()
 	a.rec.Moved = attach.MovesRDMA(steps)

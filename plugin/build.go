@@ -60,12 +60,12 @@ func New(c Config) *Plugin {
 func ReadNode(path string) (netconf.Node, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return netconf.ParseNode(nil) //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return netconf.ParseNode(nil)
 	}
 	if err != nil {
 		return netconf.Node{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	return netconf.ParseNode(data) //nolint:wrapcheck // a *netconf.Problem with its remedy
+	return netconf.ParseNode(data)
 }
 
 // logger writes to standard error, and to the node's log file when it names one. Only the node may name it: a path out of a

@@ -19,7 +19,7 @@ import (
 func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 	t, err := netconf.ParseTeardown(raw)
 	if err != nil {
-		return err //nolint:wrapcheck // a *netconf.Problem with its remedy
+		return err
 	}
 	if t.Attachments == nil {
 		return nil
@@ -66,7 +66,7 @@ func (p *Plugin) Status(ctx context.Context, _ netconf.Raw) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	return s.Close() //nolint:wrapcheck // closing a descriptor that was only looked at
+	return s.Close()
 }
 
 func unavailable(err error) error {

@@ -22,7 +22,7 @@ func resultOf(c netconf.Conf, a attach.Addresses, dns types.DNS, f attach.Facts,
 	}
 	r := &types100.Result{CNIVersion: types100.ImplementedSpecVersion, Interfaces: []*types100.Interface{iface}, DNS: dns}
 	for _, addr := range a.Addrs {
-		ip := &types100.IPConfig{Interface: types100.Int(0), Address: ipNet(addr.Prefix)}
+		ip := &types100.IPConfig{Interface: new(0), Address: ipNet(addr.Prefix)}
 		if addr.Gateway.IsValid() {
 			ip.Gateway = addr.Gateway.AsSlice()
 		}

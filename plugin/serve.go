@@ -36,7 +36,7 @@ func (p *Plugin) Funcs(started time.Time) skel.CNIFuncs {
 			if err != nil {
 				return err
 			}
-			return types.PrintResult(result, version(raw)) //nolint:wrapcheck // the end of the line
+			return types.PrintResult(result, version(raw))
 		}),
 		Del:    verb("DEL", p.Del),
 		Check:  verb("CHECK", p.Check),
