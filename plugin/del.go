@@ -10,6 +10,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // Del takes an attachment back. It needs name, container, interface and address section of the configuration; all else comes
@@ -71,8 +72,20 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		Owner: owner, Pod: t.Request.Pod, Network: t.Name, NetNS: attach.NetNS{Path: t.Request.NetNS}, Args: t.Request.Args,
 		Path: t.Request.Path, IPAM: record.IPAM{Kind: t.IPAM.Kind, Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate},
 	}
-	// A write that was cut short leaves a folder without a record.
-	return errors.Join(p.releaseAddresses(ctx, rec), p.Hints.Drop(ctx, hintKey(rec), owner), p.Records.Drop(owner, rec.Device))
+	return errors.Join(p.releaseAddresses(ctx, rec), p.Hints.Drop(ctx, hintKey(rec), owner), p.dropUnrecorded(ctx, owner))
+}
+
+// dropUnrecorded removes what a write that was cut short leaves: a folder without a record.
+func (p *Plugin) dropUnrecorded(ctx context.Context, owner attach.Owner) error {
+	unlock, err := p.lock(ctx, "attachment "+owner.String(), "DEL "+owner.String())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := p.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
+		return nil //nolint:nilerr // an ADD began meanwhile, and its attachment is another DEL's
+	}
+	return p.Records.Drop(owner, pci.Addr{}) //nolint:wrapcheck // it names path and remedy
 }
 
 // guess makes a record out of what is known without one: the claim names the device, and the names that it has at home are

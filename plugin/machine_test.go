@@ -57,7 +57,7 @@ func newMachine(t *testing.T, mode attach.Mode, settings ...string) *machine {
 		}
 		m.AddVF(vf)
 	}
-	m.plugin = m.process(append([]string{fmt.Sprintf(`"kubeletRoot":%q`, filepath.Join(m.dir, "kubelet"))}, settings...)...)
+	m.plugin = m.process(settings...)
 	m.pod("bystander")
 	bystander := request{pod: "bystander", dev: 2}
 	if mode == attach.NoRDMA {
@@ -83,7 +83,8 @@ const upVF = 4
 
 // process is the plugin as a new process of it would be: the same machine and folder, nothing else in common.
 func (m *machine) process(settings ...string) *plugin.Plugin {
-	text := `{"version":1,` + strings.Join(settings, ",") + `}`
+	settings = append(settings, `"version":1`, fmt.Sprintf(`"kubeletRoot":%q`, filepath.Join(m.dir, "kubelet")))
+	text := "{" + strings.Join(settings, ",") + "}"
 	p := plugin.New(plugin.Config{
 		Dir: filepath.Join(m.dir, "run"), Stderr: m.log, Version: "v0.1.0",
 		Node: func() (netconf.Node, error) { return netconf.ParseNode([]byte(text)) },

@@ -50,16 +50,26 @@ func (s *Store) Save(r Record) error {
 	}
 	defer closeRoot(root)
 	for try := 1; ; try++ {
-		for _, folder := range []string{attachmentsDir, folderOf(r.Owner)} {
-			if err := statedir.Make(root, folder); err != nil {
-				return err
-			}
-		}
-		err := statedir.Write(root, fileOf(r.Owner), text)
-		if _, statErr := root.Lstat(folderOf(r.Owner)); err == nil || statErr == nil || try == saveTries {
+		err := s.save(root, r.Owner, text)
+		if !missing(err) || try == saveTries {
 			return err
 		}
 	}
+}
+
+// missing tells whether a folder was not there. By the time that one looks, another may have made it again.
+func missing(err error) bool {
+	e := (*statedir.UnwritableError)(nil)
+	return errors.As(err, &e) && e.Err == nil
+}
+
+func (s *Store) save(root *os.Root, o attach.Owner, text []byte) error {
+	for _, folder := range []string{attachmentsDir, folderOf(o)} {
+		if err := statedir.Make(root, folder); err != nil {
+			return err
+		}
+	}
+	return statedir.Write(root, fileOf(o), text)
 }
 
 // Load reads the record of an attachment. The error wraps ErrNotFound when there is none and ErrUnreadable when what stands

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// TestConcurrency lets sixteen runtimes work on four devices, each as a process of its own: ADD and DEL of pods that live, whose
+// namespace dies with or without a DEL, and whose DEL comes during ADD. An ADD succeeds or answers with code 11, two pods
+// never have one device or one address, and in the end nothing is left.
+func TestConcurrency(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []attach.Mode{attach.Exclusive, attach.Shared} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, mode)
+			before := m.state(t)
+			owners := &ownership{of: map[string]string{}}
+			var all sync.WaitGroup
+			var mu sync.Mutex
+			added := 0
+			for worker := range 16 {
+				random := rand.New(rand.NewPCG(uint64(worker), 7))
+				p := m.process()
+				all.Go(func() {
+					for round := range 6 {
+						dev := int(vfs()[random.IntN(4)].Function)
+						r := request{pod: fmt.Sprintf("w%d-%d", worker, round), dev: dev, ipam: []string{v4Range, delegated, dualRange}[random.IntN(3)]}
+						if live(t, m, p, r, owners, random.IntN(5)) {
+							mu.Lock()
+							added++
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			all.Wait()
+			if added < 10 {
+				t.Errorf("only %d ADDs succeeded, the test proves little", added)
+			}
+			must(t, m.gc(t, "rail0"))
+			m.same(t, "after all", before)
+			t.Logf("%d of 96 ADDs succeeded", added)
+		})
+	}
+}
+
+// live is one pod's life. It tells whether its ADD succeeded.
+func live(t *testing.T, m *machine, p *plugin.Plugin, r request, owners *ownership, way int) bool {
+	t.Helper()
+	m.pod(r.pod)
+	if way == 0 {
+		var early sync.WaitGroup
+		early.Go(func() { _ = p.Del(t.Context(), r.raw()) })
+		defer early.Wait()
+	}
+	result, err := p.Add(t.Context(), r.raw())
+	if err != nil {
+		if code := plugin.Answer(err).Code; code != netconf.CodeTryLater {
+			t.Errorf("ADD of %s: %v", r.pod, plugin.Answer(err))
+		}
+		m.KillNetNS(netnsOf(r.pod))
+		if err := p.Del(t.Context(), r.raw()); err != nil {
+			t.Errorf("DEL of %s: %v", r.pod, err)
+		}
+		return false
+	}
+	var keys []string
+	if way != 0 { // one whose DEL came early may have lost all by now
+		keys = append(keys, fmt.Sprint("device ", r.dev))
+		for _, ip := range result.IPs {
+			keys = append(keys, ip.Address.String())
+		}
+		owners.take(t, r.pod, keys)
+	}
+	switch way {
+	case 1: // a runtime that ends the namespace first
+		owners.give(keys)
+		m.KillNetNS(netnsOf(r.pod))
+	case 2: // a lost DEL; GC comes in the end
+		owners.give(keys)
+		m.KillNetNS(netnsOf(r.pod))
+		return true
+	default:
+		owners.give(keys)
+	}
+	if err := p.Del(t.Context(), r.raw()); err != nil {
+		t.Errorf("DEL of %s: %v", r.pod, err)
+	}
+	m.KillNetNS(netnsOf(r.pod))
+	return true
+}
+
+// ownership tells when two have the same.
+type ownership struct {
+	mu sync.Mutex
+	of map[string]string
+}
+
+func (o *ownership) take(t *testing.T, pod string, keys []string) {
+	t.Helper()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, key := range keys {
+		if holder, held := o.of[key]; held {
+			t.Errorf("%s was given to %s while %s has it", key, pod, holder)
+		}
+		o.of[key] = pod
+	}
+}
+
+func (o *ownership) give(keys []string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for key := range o.of {
+		if slices.Contains(keys, key) {
+			delete(o.of, key)
+		}
+	}
+}
+
+// TestTwoInterfaces adds and deletes two interfaces of one pod at the same time: they share the pod's folder and its hint, and
+// neither may notice the other.
+func TestTwoInterfaces(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	before := m.state(t)
+	var both sync.WaitGroup
+	for ifname, dev := range map[string]int{"net1": 3, "net2": 6} {
+		p, r := m.process(), request{pod: "pod1", dev: dev, ifname: ifname, network: "of-" + ifname}
+		both.Go(func() {
+			for range 40 {
+				if _, err := p.Add(t.Context(), r.raw()); err != nil {
+					t.Errorf("ADD of %s: %v", ifname, err)
+				}
+				if err := p.Del(t.Context(), r.raw()); err != nil {
+					t.Errorf("DEL of %s: %v", ifname, err)
+				}
+			}
+		})
+	}
+	both.Wait()
+	m.same(t, "after all", before)
+}
