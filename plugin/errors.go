@@ -14,6 +14,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
 )
@@ -40,6 +41,7 @@ func remedies() []struct {
 		{rdmans.ErrShared, netconf.CodeMode, "run podfabricctl mode set exclusive on the node, or set rdma.mode to share"},
 		{rdmans.ErrUnsupported, netconf.CodeDevice, "use a device whose driver can do it, or set rdma.mode to off"},
 		{rdmans.ErrNoRDMA, netconf.CodeNoRDMA, "load ib_core and the device's RDMA driver, or set rdma.mode to off"},
+		{lock.ErrHeld, netconf.CodeTryLater, "wait for the other call to end, or end it; the runtime tries again by itself"},
 		{delegate.ErrTimeout, netconf.CodeTryLater, "see why the address management plugin does not answer; the runtime tries again by itself"},
 		{delegate.ErrNotFound, netconf.CodeDelegate, "install the address management plugin that ipam.type names into a folder of CNI_PATH"},
 		{delegate.ErrNoIPs, netconf.CodeDelegate, "look at the address management plugin's configuration: it gave no address"},
@@ -85,5 +87,6 @@ const enoent = "no such file or directory"
 
 // harmless keeps that text from passing. Every place that makes a system call translates it already; this is the last gate.
 func harmless(text string) string {
+	text = strings.ReplaceAll(text, "N"+enoent[1:], enoent) // as strerror words it
 	return strings.ReplaceAll(strings.ReplaceAll(text, enoent, "it does not exist"), "\n", "; ")
 }
