@@ -69,6 +69,9 @@ func (a *adding) begin(ctx context.Context) error {
 		a.rec.Soft = attach.SoftName(a.rec.Owner)
 	}
 	a.log = a.logger(a.rec).With("verb", "ADD")
+	if a.conf.Debug {
+		a.Level.Set(slog.LevelDebug)
+	}
 	for _, w := range a.conf.Warnings {
 		a.log.WarnContext(ctx, w)
 	}

@@ -45,6 +45,7 @@ func New(c Config) *Plugin {
 	}
 	read := sync.OnceValues(c.Node)
 	node, _ := read() // a broken file is reported by the verb that needs it; its defaults serve until then
+	level := new(slog.LevelVar)
 	locks := lock.New(filepath.Join(c.Dir, "locks"))
 	pool := func(ctx context.Context) (func(), error) { return locks.Acquire(ctx, "pool", "an allocation") }
 	return &Plugin{
@@ -52,7 +53,7 @@ func New(c Config) *Plugin {
 		Records: record.New(c.Dir),
 		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: pool},
 		Hints:   &hint.Store{Root: c.Dir, KubeletRoot: node.KubeletRoot, Lock: locks.Acquire},
-		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, Node: read, Log: logger(c.Stderr, node.Log), Now: time.Now, Version: c.Version,
+		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version,
 	}
 }
 
@@ -70,21 +71,30 @@ func ReadNode(path string) (netconf.Node, error) {
 
 // logger writes to standard error, and to the node's log file when it names one. Only the node may name it: a path out of a
 // network configuration would let a tenant append to any file.
-func logger(stderr io.Writer, c netconf.Log) *slog.Logger {
+func logger(stderr io.Writer, c netconf.Log, level *slog.LevelVar) *slog.Logger {
+	if parsed := slog.LevelInfo; parsed.UnmarshalText([]byte(c.Level)) == nil {
+		level.Set(parsed) // of an empty or unknown word it stays at info
+	}
+	var file *os.File
+	var err error
 	out := stderr
 	if c.File != "" {
 		// The file stays open for the life of the process; a line is one write, so that two processes do not mix.
-		if f, err := os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
-			out = io.MultiWriter(stderr, f)
+		if file, err = os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+			out = io.MultiWriter(stderr, file)
 		}
 	}
-	level := slog.LevelInfo
-	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
-		level = slog.LevelInfo
+	log := slog.New(handler(out, c.Format, level))
+	if err != nil {
+		log.Warn("the log file that "+netconf.NodePath+" names cannot be opened", "error", err.Error())
 	}
+	return log
+}
+
+func handler(out io.Writer, format netconf.LogFormat, level *slog.LevelVar) slog.Handler {
 	options := &slog.HandlerOptions{Level: level}
-	if c.Format == netconf.LogJSON {
-		return slog.New(slog.NewJSONHandler(out, options))
+	if format == netconf.LogJSON {
+		return slog.NewJSONHandler(out, options)
 	}
-	return slog.New(slog.NewTextHandler(out, options))
+	return slog.NewTextHandler(out, options)
 }

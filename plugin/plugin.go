@@ -57,8 +57,10 @@ type Plugin struct {
 	Locks    *lock.Dir
 	Delegate Delegate
 	// Node reads /etc/podfabric/node.json.
-	Node    func() (netconf.Node, error)
-	Log     *slog.Logger
+	Node func() (netconf.Node, error)
+	Log  *slog.Logger
+	// Level is that of Log; args.cni.debug lowers it for one attachment.
+	Level   *slog.LevelVar
 	Now     func() time.Time
 	Version string // of this binary, for records and for messages
 }

@@ -50,7 +50,19 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 	}
 	addrErr := p.releaseAddresses(ctx, rec)
 	hintErr := p.Hints.Drop(ctx, hintKey(rec), rec.Owner)
+	log.InfoContext(ctx, "released", "rdma", rdmaOf(rec), "away", out.away)
 	return out, r.finish(ctx, out, homeErr, addrErr, hintErr)
+}
+
+// rdmaOf names the RDMA device of an attachment; empty when it has none.
+func rdmaOf(rec record.Record) string {
+	switch {
+	case rec.Soft != "":
+		return rec.Soft
+	case rec.Before.RDMA != nil:
+		return rec.Before.RDMA.Name
+	}
+	return ""
 }
 
 // releasing is one release on its way.

@@ -10,6 +10,7 @@ import (
 	"github.com/containernetworking/cni/pkg/types"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
 )
 
 // Funcs are the verbs as skel calls them. This is the only place that sets a deadline and that prints a result; started is
@@ -63,12 +64,25 @@ func (p *Plugin) deadline() time.Duration {
 	return node.Deadline
 }
 
-// report is the one line of a verb at level info.
+// report is the one line of a verb at level info, or at error.
 func (p *Plugin) report(ctx context.Context, verb string, raw netconf.Raw, started time.Time, err error) {
-	log := p.Log.With("verb", verb, "containerID", raw.ContainerID, "ifname", raw.IfName, "took", p.Now().Sub(started).Round(time.Millisecond))
+	t, _ := netconf.ParseTeardown(raw) // of a text that cannot be read, the names are empty
+	log := p.Log.With("verb", verb, "containerID", raw.ContainerID, "ifname", raw.IfName, "pod", t.Request.Pod.String(),
+		"network", t.Name, "took", p.Now().Sub(started).Round(time.Microsecond))
 	if err != nil {
 		log.ErrorContext(ctx, "failed", "error", err.Error())
 		return
 	}
-	log.InfoContext(ctx, "done")
+	device, rdma := p.subject(attach.Owner{ContainerID: raw.ContainerID, IfName: raw.IfName})
+	log.InfoContext(ctx, "done", "pci", device, "rdma", rdma)
+}
+
+// subject names the device of an attachment for the log; both are empty when nothing is recorded, as after DEL: release has
+// named it then.
+func (p *Plugin) subject(o attach.Owner) (device, rdma string) { //nolint:nonamedreturns // tells them apart
+	rec, err := p.Records.Load(o)
+	if err != nil {
+		return "", ""
+	}
+	return rec.Device.String(), rdmaOf(rec)
 }

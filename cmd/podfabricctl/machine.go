@@ -73,12 +73,21 @@ func (m *machine) Namespaces(ctx context.Context) ([]rdmans.Namespace, error) {
 
 // Inventory lists the node's devices wherever they are.
 func (m *machine) Inventory(ctx context.Context) ([]kernel.Device, error) {
-	devices, err := m.kernel.Inventory(ctx)
-	if err != nil {
-		return nil, err
+	var devices []kernel.Device
+	var err error
+	for range looks {
+		if devices, err = m.kernel.Inventory(ctx); err != nil {
+			return nil, err
+		}
+		if err = confirm(devices); err == nil {
+			return devices, nil
+		}
 	}
-	return devices, confirm(devices)
+	return nil, err
 }
+
+// looks is how often Inventory begins again while VFs come and go.
+const looks = 5
 
 // AtHome lists the network functions as the process's own namespace sees them.
 func (m *machine) AtHome() ([]sysfs.Function, error) {

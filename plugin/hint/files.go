@@ -80,6 +80,9 @@ func names(root *os.Root, dir string) ([]string, error) {
 	}
 	defer func() { _ = f.Close() }()
 	list, err := f.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // removed since it was opened
+	}
 	if err != nil {
 		return nil, fmt.Errorf("list folder %s: %w", dir, cause(err))
 	}
