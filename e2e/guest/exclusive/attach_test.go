@@ -36,6 +36,20 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// withIndex gives the node an index until the test ends.
+func withIndex(t *testing.T, index int) {
+	t.Helper()
+	const file = "/etc/podfabric/node.json"
+	old, err := os.ReadFile(file)
+	if err == nil {
+		err = os.WriteFile(file, fmt.Appendf(nil, `{"version":1,"deadline":"60s","index":%d}`, index), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(file, old, 0o600) })
+}
+
 // network is a configuration for a VF; more are further keys, each beginning with a comma.
 func network(name, vf, address string, more ...string) string {
 	return fmt.Sprintf(`{"cniVersion":"1.1.0","name":%q,"type":"podfabric","deviceID":%q,
