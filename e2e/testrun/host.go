@@ -179,6 +179,7 @@ func goTest(ctx context.Context, o options, root string, args []string, live map
 		if untested[rel] == "" && o.wants(envHost) {
 			r.fault("%s has no tests, and e2e/untested.json does not say why", rel)
 		}
+		delete(untested, rel)
 	}
 
 	cmd := command(ctx, root, "go", args...)
@@ -191,6 +192,11 @@ func goTest(ctx context.Context, o options, root string, args []string, live map
 	}
 	if err := r.read(events, envOf, noTests); err != nil {
 		return err
+	}
+	if o.wants(envHost) && o.pkg == "" {
+		for rel := range untested {
+			r.fault("e2e/untested.json excuses %s, which has tests or is not there", rel)
+		}
 	}
 	return r.ended("go test", cmd.Wait())
 }
