@@ -113,7 +113,7 @@ func runGuest(ctx context.Context, o options, root string, r *report) error {
 		return nil
 	}
 	// Before the first boot, so that its time is not a test's.
-	if err := command(ctx, root, filepath.Join(root, "e2e", "lab", "mkroot")).Run(); err != nil {
+	if err = command(ctx, root, filepath.Join(root, "e2e", "lab", "mkroot")).Run(); err != nil {
 		return fmt.Errorf("build the lab: %w", err)
 	}
 	work, err := os.MkdirTemp("", "podfabric-testrun.")
