@@ -25,7 +25,6 @@ func aftermaths() []aftermath {
 	}
 	return []aftermath{
 		{"DEL", func(t *testing.T, m *machine, r request) { t.Helper(); m.mustDel(t, r) }},
-		{"DEL twice", func(t *testing.T, m *machine, r request) { t.Helper(); m.mustDel(t, r); m.mustDel(t, r) }},
 		{"ADD again, DEL", func(t *testing.T, m *machine, r request) {
 			t.Helper()
 			// A DEL that was killed before it wrote anything leaves a whole attachment, and ADD is not idempotent.

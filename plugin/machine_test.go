@@ -39,9 +39,16 @@ type machine struct {
 // tick is what the machine's clock goes on by with every look at it, so that a bounded wait of seconds takes few looks.
 const tick = 250 * time.Millisecond
 
-func newMachine(t *testing.T, mode attach.Mode, settings ...string) *machine {
+func newMachine(t *testing.T, mode attach.Mode) *machine {
 	t.Helper()
-	m := &machine{Kernel: attachtest.New(mode), ipam: &otherIPAM{held: map[string]string{}}, dir: memory(t), log: &output{}}
+	return newMachineIn(t, memory(t), mode)
+}
+
+// newMachineIn keeps its files in a folder of the caller's.
+func newMachineIn(t *testing.T, dir string, mode attach.Mode) *machine {
+	t.Helper()
+	m := &machine{Kernel: attachtest.New(mode), ipam: &otherIPAM{held: map[string]string{}}, dir: dir, log: &output{}}
+	must(t, os.MkdirAll(dir, 0o755))
 	m.trap = &trap{at: -1, kernel: m.Kernel}
 	must(t, os.Mkdir(filepath.Join(m.dir, "run"), 0o755))
 	must(t, os.Mkdir(filepath.Join(m.dir, "kubelet"), 0o755))
@@ -57,7 +64,7 @@ func newMachine(t *testing.T, mode attach.Mode, settings ...string) *machine {
 		}
 		m.AddVF(vf)
 	}
-	m.plugin = m.process(settings...)
+	m.plugin = m.process()
 	m.pod("bystander")
 	bystander := request{pod: "bystander", dev: 2}
 	if mode == attach.NoRDMA {

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	types100 "github.com/containernetworking/cni/pkg/types/100"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// diskEnv names the folder that TestDiskInside may mount on, in a mount namespace of its own.
+const diskEnv = "PODFABRIC_TEST_DISK"
+
+// TestDisk needs root for a small tmpfs of its own.
+func TestDisk(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Fatal("run this test as root: it mounts a tmpfs")
+	}
+	exe, err := os.Executable()
+	must(t, err)
+	cmd := exec.CommandContext(t.Context(), exe, "-test.run=^TestDiskInside$", "-test.count=1")
+	cmd.Env = append(os.Environ(), diskEnv+"="+t.TempDir())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestDiskInside is the child of TestDisk, and nothing by itself.
+func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its process
+	dir := os.Getenv(diskEnv)
+	if dir == "" {
+		return
+	}
+	must(t, syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""))
+	must(t, syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=512k"))
+	m := newMachineIn(t, filepath.Join(dir, "node"), attach.Exclusive)
+	m.pod("pod1")
+	m.pod("pod2")
+	filler := filepath.Join(dir, "filler")
+	fill := func() {
+		f, err := os.Create(filler)
+		must(t, err)
+		for err == nil {
+			_, err = f.Write(make([]byte, 4096))
+		}
+		must(t, f.Close())
+	}
+	start := m.state(t)
+	r, next := request{pod: "pod1", dev: 3}, request{pod: "pod2", dev: 6, ipam: delegated}
+
+	m.mustAdd(t, r)
+	added := m.state(t)
+	fill()
+	answered(t, m.add(t, next), 5, "free space")
+	m.same(t, "ADD on a full disk", added)
+	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "file system is not full")
+	m.mustDel(t, r)
+	m.same(t, "DEL on a full disk", start)
+
+	must(t, os.Remove(filler))
+	m.ipam.set(func(context.Context) (*types100.Result, error) {
+		fill()
+		return nil, nil //nolint:nilnil // then it works as ever
+	}, nil)
+	answered(t, m.add(t, next), 5, "free space")
+	m.same(t, "ADD while the disk becomes full", start)
+
+	must(t, os.Remove(filler))
+	m.ipam.set(nil, nil)
+	m.mustAdd(t, r)
+	added = m.state(t)
+	mount := func(flags uintptr) { must(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT|flags, "")) }
+	mount(syscall.MS_RDONLY)
+	answered(t, m.add(t, next), 5, "read-only")
+	m.same(t, "ADD on a read-only disk", added)
+	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "read-only")
+	answered(t, m.del(t, r), 5, "read-only")
+	m.same(t, "DEL on a read-only disk", added)
+	mount(0)
+	m.mustDel(t, r)
+	m.same(t, "DEL", start)
+}
