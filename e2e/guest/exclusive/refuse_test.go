@@ -50,7 +50,7 @@ func TestRefusals(t *testing.T) {
 		{"unknown version", strings.Replace(network("rail0", vf, "10.9.0.7/24"), "1.1.0", "9.9.9", 1), pod.Path, 1, []string{"9.9.9"}},
 		{"malformed device", network("rail0", "3b:00.2", "10.9.0.7/24"), pod.Path, 7, []string{"deviceID", "3b:00.2"}},
 		{"no such device", network("rail0", "0000:7f:00.1", "10.9.0.7/24"), pod.Path, 11, []string{"0000:7f:00.1"}},
-		{"a PF", network("rail0", node.PF(t, 1), "10.9.0.7/24"), pod.Path, 7, []string{node.PF(t, 1)}},
+		{"a PF", network("rail0", node.PF(t, 1), "10.9.0.7/24"), pod.Path, 102, []string{node.PF(t, 1)}},
 		{"namespace gone", network("rail0", vf, "10.9.0.7/24"), "/run/netns/gone", 8, []string{"CNI_NETNS"}},
 		{"own namespace", network("rail0", vf, "10.9.0.7/24"), "/proc/self/ns/net", 8, []string{"CNI_NETNS"}},
 		{"MTU above the PF's", network("rail0", vf, "10.9.0.7/24", `,"mtu":9000`), pod.Path, 7, []string{"mtu", "9000", "1500"}},
