@@ -35,7 +35,7 @@ func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, er
 	defer func() { _ = s.Close() }()
 
 	a := &adding{Plugin: p, conf: conf, node: node, session: s}
-	if err := a.begin(ctx); err != nil {
+	if err = a.begin(ctx); err != nil {
 		return nil, err
 	}
 	result, err := a.build(ctx)
@@ -114,7 +114,7 @@ func (a *adding) build(ctx context.Context) (*types100.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := a.change(ctx, addrs); err != nil {
+	if err = a.change(ctx, addrs); err != nil {
 		return nil, err
 	}
 	facts, ports, err := a.ready(ctx, addrs)
@@ -181,7 +181,7 @@ func (a *adding) publish(
 		return nil, err
 	}
 	defer unlock()
-	if err := a.writeHint(ctx, addrs.Prefixes(), facts, ports); err != nil {
+	if err = a.writeHint(ctx, addrs.Prefixes(), facts, ports); err != nil {
 		return nil, err
 	}
 	result := resultOf(a.conf, addrs, dns, facts, a.session.PodNS())

@@ -94,7 +94,7 @@ func delegated(r *types100.Result) (attach.Addresses, error) {
 	if err == nil && len(addrs) == 0 {
 		err = delegate.ErrNoIPs
 	}
-	return attach.Addresses{Addrs: addrs, Routes: routes}, err //nolint:wrapcheck // addresses names the plugin
+	return attach.Addresses{Addrs: addrs, Routes: routes}, err
 }
 
 // gateways gives each route without a gateway the first gateway of its family, as every CNI plugin does. A route to a subnet

@@ -22,13 +22,13 @@ func (p *Plugin) Del(ctx context.Context, raw netconf.Raw) error {
 		return err
 	}
 	owner := attach.Owner{ContainerID: t.Request.ContainerID, IfName: t.Request.IfName}
-	if err := p.refuseOwn(ctx, t.Request.NetNS); err != nil {
+	if err = p.refuseOwn(ctx, t.Request.NetNS); err != nil {
 		return err
 	}
 	rec, err := p.Records.Load(owner)
 	switch {
 	case errors.Is(err, record.ErrNotFound):
-		if _, err := p.Records.ClaimedBy(owner); errors.Is(err, record.ErrNotFound) {
+		if _, err = p.Records.ClaimedBy(owner); errors.Is(err, record.ErrNotFound) {
 			return p.delUnrecorded(ctx, owner, t)
 		}
 		if rec, err = p.guess(owner, t); err != nil {
@@ -83,9 +83,9 @@ func (p *Plugin) dropUnrecorded(ctx context.Context, owner attach.Owner) error {
 	}
 	defer unlock()
 	if _, err := p.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
-		return nil //nolint:nilerr // an ADD began meanwhile, and its attachment is another DEL's
+		return nil // an ADD began meanwhile, and its attachment is another DEL's
 	}
-	return p.Records.Drop(owner, pci.Addr{}) //nolint:wrapcheck // it names path and remedy
+	return p.Records.Drop(owner, pci.Addr{})
 }
 
 // guess makes a record out of what is known without one: the claim names the device, and the names that it has at home are

@@ -190,7 +190,7 @@ func TestDelWhileAway(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(t *testing.T, m *machine, r, next request){
 		"DEL again":  func(t *testing.T, m *machine, r, _ request) { t.Helper(); m.mustDel(t, r) },
-		"GC":         func(t *testing.T, m *machine, _, _ request) { t.Helper(); must(t, m.gc(t, "rail0")) },
+		"GC":         func(t *testing.T, m *machine, _, _ request) { t.Helper(); must(t, m.gc(t)) },
 		"next ADD":   func(t *testing.T, m *machine, _, next request) { t.Helper(); m.mustAdd(t, next); m.mustDel(t, next) },
 		"same again": func(t *testing.T, m *machine, r, _ request) { t.Helper(); m.mustAdd(t, r); m.mustDel(t, r) },
 	}

@@ -66,7 +66,7 @@ func TestHeal(t *testing.T) {
 			m.mustDel(t, old)
 			must(t, os.Symlink("../attachments/gone/net1.json", filepath.Join(m.dir, "run/claims", vfAddr(old.dev).String())))
 		}},
-		{"dangling claim, device home under the pod's name", func(t *testing.T, m *machine, old request) {
+		{"dangling claim, device home under the pod's name", func(t *testing.T, m *machine, _ request) {
 			t.Helper()
 			m.KillNetNS(netnsOf("pod1"))
 			must(t, os.RemoveAll(filepath.Join(m.dir, "run/attachments/cid-pod1")))

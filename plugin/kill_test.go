@@ -53,8 +53,8 @@ func aftermaths() []aftermath {
 			m.pod(r.pod)
 			m.mustDel(t, r)
 		}},
-		{"netns died, GC", func(t *testing.T, m *machine, r request) { t.Helper(); dead(m, r); must(t, m.gc(t, "rail0")) }},
-		{"GC, DEL", func(t *testing.T, m *machine, r request) { t.Helper(); must(t, m.gc(t, "rail0")); m.mustDel(t, r) }},
+		{"netns died, GC", func(t *testing.T, m *machine, r request) { t.Helper(); dead(m, r); must(t, m.gc(t)) }},
+		{"GC, DEL", func(t *testing.T, m *machine, r request) { t.Helper(); must(t, m.gc(t)); m.mustDel(t, r) }},
 		{"netns died, ADD of another pod, its DEL, GC", func(t *testing.T, m *machine, r request) {
 			t.Helper()
 			dead(m, r)
@@ -63,7 +63,7 @@ func aftermaths() []aftermath {
 				t.Errorf("the netdev is at %s", at)
 			}
 			m.mustDel(t, other(r))
-			must(t, m.gc(t, "rail0"))
+			must(t, m.gc(t))
 		}},
 		{"DEL by another pod's ADD while the netns lives", func(t *testing.T, m *machine, r request) {
 			t.Helper()
@@ -178,11 +178,11 @@ func TestKilledBetweenWrites(t *testing.T) {
 			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
 			must(t, os.WriteFile(filepath.Join(m.dir, "run/attachments/cid-pod1/net1.json"), text, 0o600))
 		}},
-		{"a folder without a record", func(t *testing.T, m *machine, r request) {
+		{"a folder without a record", func(t *testing.T, m *machine, _ request) {
 			t.Helper()
 			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
 		}},
-		{"a record half written", func(t *testing.T, m *machine, r request) {
+		{"a record half written", func(t *testing.T, m *machine, _ request) {
 			t.Helper()
 			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
 			must(t, os.WriteFile(filepath.Join(m.dir, "run/attachments/cid-pod1/.net1.json1234"), []byte("{"), 0o600))

@@ -77,7 +77,7 @@ func newMachineIn(t *testing.T, dir string, mode attach.Mode) *machine {
 // memory makes a folder that is on tmpfs if there is one, as /run is: fsync costs nothing there.
 func memory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "podfabric-test-")
+	dir, err := os.MkdirTemp("/dev/shm", "podfabric-test-") //nolint:usetesting // its folders are on a disk
 	if err != nil {
 		return t.TempDir()
 	}
@@ -96,11 +96,8 @@ func (m *machine) process(settings ...string) *plugin.Plugin {
 		Dir: filepath.Join(m.dir, "run"), Stderr: m.log, Version: "v0.1.0",
 		Node: func() (netconf.Node, error) { return netconf.ParseNode([]byte(text)) },
 		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
-			var s *attachtest.Session
-			err := m.trap.call("open "+netns, func() (err error) {
-				s, err = m.Open(ctx, netns)
-				return err
-			}, func() { _ = s.Close() })
+			s, err := through(m.trap, "open "+netns, func() (*attachtest.Session, error) { return m.Open(ctx, netns) },
+				func(s *attachtest.Session) { _ = s.Close() })
 			return &session{s, m.trap}, err
 		},
 	})
@@ -111,12 +108,7 @@ func (m *machine) process(settings ...string) *plugin.Plugin {
 	p.Delegate = &trappedIPAM{m.ipam, m.trap}
 	lock := p.Hints.Lock
 	p.Hints.Lock = func(ctx context.Context, name, holder string) (func(), error) {
-		var release func()
-		err := m.trap.call("lock of the hint", func() (err error) {
-			release, err = lock(ctx, name, holder)
-			return err
-		}, func() { release() })
-		return release, err
+		return through(m.trap, "lock of the hint", func() (func(), error) { return lock(ctx, name, holder) }, func(release func()) { release() })
 	}
 	return p
 }
@@ -214,16 +206,16 @@ func (m *machine) mustDel(t *testing.T, r request) {
 	}
 }
 
-// gc asks for a GC that leaves nothing of the network but the bystander and what is listed.
-func (m *machine) gc(t *testing.T, network string, valid ...request) error {
+// gc asks for a GC that leaves nothing of network rail0 but the bystander and what is listed.
+func (m *machine) gc(t *testing.T, valid ...request) error {
 	t.Helper()
 	list := []string{}
 	for _, r := range append(valid, request{pod: "bystander"}) {
 		list = append(list, fmt.Sprintf(`{"containerID":%q,"ifname":%q}`, r.owner().ContainerID, r.owner().IfName))
 	}
 	return m.plugin.GC(t.Context(), netconf.Raw{
-		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.1.0","name":%q,"type":"podfabric","cni.dev/valid-attachments":[%s]}`,
-			network, strings.Join(list, ",")),
+		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.1.0","name":"rail0","type":"podfabric","cni.dev/valid-attachments":[%s]}`,
+			strings.Join(list, ",")),
 		Path: "/opt/cni/bin",
 	})
 }

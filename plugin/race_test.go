@@ -47,7 +47,7 @@ func TestConcurrency(t *testing.T) {
 			if added < 10 {
 				t.Errorf("only %d ADDs succeeded, the test proves little", added)
 			}
-			must(t, m.gc(t, "rail0"))
+			must(t, m.gc(t))
 			m.same(t, "after all", before)
 			t.Logf("%d of 96 ADDs succeeded", added)
 		})

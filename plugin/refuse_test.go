@@ -68,12 +68,21 @@ func TestAddRefused(t *testing.T) {
 				return nil, fmt.Errorf("call IPAM plugin: %w: %w", delegate.ErrTimeout, ctx.Err())
 			}, nil)
 		}, 11, []string{"other-ipam", "deadline"}},
-		{"no GID", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.SetGIDDelay(1000) },
-			105, []string{"no RoCE v2 GID of 10.1.0.", "mlx5_3"}},
-		{"no room for a GID", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.FillGIDs("mlx5_3", 4, 4) },
-			105, []string{"GID table of mlx5_3 is full (4)"}},
-		{"no carrier", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.SetCarrier(vfAddr(3), false) },
-			105, []string{"port 1 of mlx5_3 is DOWN"}},
+		{
+			"no GID", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.SetGIDDelay(1000) },
+			105,
+			[]string{"no RoCE v2 GID of 10.1.0.", "mlx5_3"},
+		},
+		{
+			"no room for a GID", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.FillGIDs("mlx5_3", 4, 4) },
+			105,
+			[]string{"GID table of mlx5_3 is full (4)"},
+		},
+		{
+			"no carrier", with(func(r *request) { r.more = `,"rdma":{"wait":"30ms"}` }), func(_ *testing.T, m *machine) { m.SetCarrier(vfAddr(3), false) },
+			105,
+			[]string{"port 1 of mlx5_3 is DOWN"},
+		},
 		{"no volume", with(func(r *request) { r.more = `,"hint":{"require":true}` }), nothing, 108, []string{"emptyDir", `"podfabric"`}},
 		{"networks disagree", with(func(r *request) { r.ifname, r.network, r.more = "net2", "rail7", `,"hint":{"failClosed":true}` }), func(t *testing.T, m *machine) {
 			t.Helper()
@@ -100,8 +109,11 @@ func TestAddRefused(t *testing.T) {
 		{"no RDMA subsystem", r, func(_ *testing.T, m *machine) { m.SetMode(attach.NoRDMA) }, 100, []string{"ib_core"}},
 		{"not JSON", with(func(r *request) { r.more = "," }), nothing, 6, []string{"JSON"}},
 		{"unknown version", with(func(r *request) { r.version = "2.0.0" }), nothing, 1, []string{"2.0.0"}},
-		{"the driver refuses the MTU", with(func(r *request) { r.more = `,"mtu":9000` }), func(_ *testing.T, m *machine) { m.SetMaxMTU(vfAddr(3), 1500) },
-			199, []string{"move link 0000:3b:00.3"}},
+		{
+			"the driver refuses the MTU", with(func(r *request) { r.more = `,"mtu":9000` }), func(_ *testing.T, m *machine) { m.SetMaxMTU(vfAddr(3), 1500) },
+			199,
+			[]string{"move link 0000:3b:00.3"},
+		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {

@@ -138,7 +138,7 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 		return outcome{}, err
 	}
 	defer unlock()
-	if err := r.ours(); err != nil {
+	if err = r.ours(); err != nil {
 		return outcome{}, err
 	}
 	before, err := r.session.Observe(ctx, r.query())
@@ -253,7 +253,7 @@ func pause(ctx context.Context) error {
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return context.Cause(ctx) //nolint:wrapcheck // the caller knows what was waited for
 	case <-t.C:
 		return nil
 	}

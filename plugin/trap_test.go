@@ -89,8 +89,23 @@ func (tr *trap) call(what string, do func() error, release ...func()) error {
 	return fmt.Errorf("%s: %w", what, attachtest.ErrInjected)
 }
 
+// through is call for what gives something; drop closes what nobody was given.
+func through[T any](tr *trap, what string, do func() (T, error), drop ...func(T)) (T, error) {
+	var v T
+	release := make([]func(), 0, len(drop))
+	for _, d := range drop {
+		release = append(release, func() { d(v) })
+	}
+	err := tr.call(what, func() error {
+		got, err := do()
+		v = got
+		return err
+	}, release...)
+	return v, err
+}
+
 // dies runs fn and tells whether its process was killed in it.
-func dies(fn func()) (struck bool) {
+func dies(fn func()) (struck bool) { //nolint:nonamedreturns // a deferred function sets it
 	defer func() {
 		switch r := recover(); r.(type) {
 		case nil:
@@ -110,21 +125,11 @@ type session struct {
 }
 
 func (s *session) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
-	var f attach.Facts
-	err := s.trap.call("observe", func() (err error) {
-		f, err = s.Session.Observe(ctx, q)
-		return err
-	})
-	return f, err
+	return through(s.trap, "observe", func() (attach.Facts, error) { return s.Session.Observe(ctx, q) })
 }
 
 func (s *session) Ports(ctx context.Context, ns attach.NS, device string) ([]attach.Port, error) {
-	var ports []attach.Port
-	err := s.trap.call("ports", func() (err error) {
-		ports, err = s.Session.Ports(ctx, ns, device)
-		return err
-	})
-	return ports, err
+	return through(s.trap, "ports", func() ([]attach.Port, error) { return s.Session.Ports(ctx, ns, device) })
 }
 
 func (s *session) Apply(ctx context.Context, step attach.Step) error {
@@ -149,12 +154,7 @@ type trappedLeases struct {
 }
 
 func (l *trappedLeases) Allocate(ctx context.Context, sets [][]ipam.Range, owner string, want []netip.Addr) (lease.Grant, error) {
-	var g lease.Grant
-	err := l.trap.call("lease", func() (err error) {
-		g, err = l.Leases.Allocate(ctx, sets, owner, want)
-		return err
-	})
-	return g, err
+	return through(l.trap, "lease", func() (lease.Grant, error) { return l.Leases.Allocate(ctx, sets, owner, want) })
 }
 
 func (l *trappedLeases) Release(ctx context.Context, owner string) error {
@@ -167,12 +167,7 @@ type trappedIPAM struct {
 }
 
 func (i *trappedIPAM) Add(ctx context.Context, c delegate.Call) (*types100.Result, error) {
-	var r *types100.Result
-	err := i.trap.call("ADD of the delegate", func() (err error) {
-		r, err = i.otherIPAM.Add(ctx, c)
-		return err
-	})
-	return r, err
+	return through(i.trap, "ADD of the delegate", func() (*types100.Result, error) { return i.otherIPAM.Add(ctx, c) })
 }
 
 func (i *trappedIPAM) Del(ctx context.Context, c delegate.Call) error {

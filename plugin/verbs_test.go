@@ -45,7 +45,7 @@ func TestGC(t *testing.T) {
 		must(t, m.plugin.GC(t.Context(), raw))
 		m.same(t, "GC without a list"+list, before)
 	}
-	must(t, m.gc(t, "rail0", r["listed"]))
+	must(t, m.gc(t, r["listed"]))
 	for name, gone := range map[string]bool{"listed": false, "living": false, "dead": true, "other": false, "softdead": true} {
 		if got := m.stateOf(t, r[name]) == ""; got != gone {
 			t.Errorf("attachment of %s is gone: %t, want %t", name, got, gone)
@@ -72,7 +72,7 @@ func TestGCGoesOn(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(m.dir, "run/attachments/c"), 0o700))
 	must(t, os.WriteFile(filepath.Join(m.dir, "run/attachments/c/net1.json"), []byte("{"), 0o600))
 	m.ipam.set(nil, func(context.Context) error { return errors.New("its daemon is down") })
-	err := m.gc(t, "rail0")
+	err := m.gc(t)
 	for _, words := range []string{"cid-a/net1", "its daemon is down", "attachments/c/net1.json"} {
 		if err == nil || !strings.Contains(err.Error(), words) {
 			t.Errorf("error is %v, want %q in it", err, words)
@@ -83,7 +83,7 @@ func TestGCGoesOn(t *testing.T) {
 	}
 	m.ipam.set(nil, nil)
 	must(t, os.RemoveAll(filepath.Join(m.dir, "run/attachments/c")))
-	must(t, m.gc(t, "rail0"))
+	must(t, m.gc(t))
 }
 
 func TestStatus(t *testing.T) {
