@@ -149,7 +149,9 @@ func (a *adding) heal(ctx context.Context, rec record.Record) error {
 	if err == nil {
 		return nil
 	}
-	if holder, claimErr := a.Records.Claimant(rec.Device); errors.Is(claimErr, record.ErrNotFound) || holder != rec.Owner {
+	holder, claimErr := a.Records.Claimant(rec.Device)
+	// What this very attachment still owes cannot be left to another: there is one record for both.
+	if rec.Owner != a.rec.Owner && (errors.Is(claimErr, record.ErrNotFound) || holder != rec.Owner) {
 		a.log.WarnContext(ctx, "the device is free, something else of its last owner is not", "of", rec.Owner.String(), "error", err.Error())
 		return nil
 	}

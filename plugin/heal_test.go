@@ -3,12 +3,14 @@
 package plugin_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -185,5 +187,36 @@ func TestNamesSurvive(t *testing.T) {
 		m.KillNetNS(netnsOf(r.pod))
 	}
 	m.mustDel(t, r)
+	m.same(t, "DEL", before)
+}
+
+// TestHealInPart: what an old owner still owes elsewhere keeps nobody from its device; a step that fails on the device does.
+func TestHealInPart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	m.pod("pod2")
+	before := m.state(t)
+	old, next := request{pod: "pod1", dev: 3, ipam: delegated}, request{pod: "pod2", dev: 3}
+	m.mustAdd(t, old)
+	m.KillNetNS(netnsOf("pod1"))
+	m.FailAt(0, false)
+	answered(t, m.add(t, next), 199, "clear the attachment cid-pod1/net1", "team-a/pod1", "injected failure")
+	if state := m.stateOf(t, next); state != "" {
+		t.Errorf("the ADD that could not left a record in state %q", state)
+	}
+	m.ipam.set(nil, func(context.Context) error {
+		return &delegate.Error{Plugin: "other-ipam", Verb: "DEL", Msg: "its daemon is down"}
+	})
+	m.mustAdd(t, next)
+	if !m.log.has("WARN", "its daemon is down") || m.stateOf(t, old) != record.Returning {
+		t.Errorf("the old record is in state %q", m.stateOf(t, old))
+	}
+	m.mustDel(t, next)
+	m.pod("pod1")
+	answered(t, m.add(t, old), 109, "its daemon is down")
+	m.ipam.set(nil, nil)
+	m.mustAdd(t, old)
+	m.mustDel(t, old)
 	m.same(t, "DEL", before)
 }

@@ -50,6 +50,13 @@ func TestAddRefused(t *testing.T) {
 			m.pod("pod2")
 			m.mustAdd(t, request{pod: "pod2", dev: 6, ipam: oneAddress})
 		}, 106, []string{"1 of 1"}},
+		{"the address asked for is taken", with(func(r *request) {
+			r.ipam, r.more = oneAddress, `,"capabilities":{"ips":true},"runtimeConfig":{"ips":["10.5.0.5/24"]}`
+		}), func(t *testing.T, m *machine) {
+			t.Helper()
+			m.pod("pod2")
+			m.mustAdd(t, request{pod: "pod2", dev: 6, ipam: oneAddress})
+		}, 7, []string{"10.5.0.5", "another address"}},
 		{"delegate has a code", other, answer(nil, &delegate.Error{Plugin: "other-ipam", Verb: "ADD", Code: 11, Msg: "later"}), 11, []string{"later", "other-ipam"}},
 		{"delegate has none", other, answer(nil, &delegate.Error{Plugin: "other-ipam", Verb: "ADD", Msg: "out of luck"}), 109, []string{"out of luck"}},
 		{"delegate is not there", other, answer(nil, fmt.Errorf("find plugin: %w", delegate.ErrNotFound)), 109, []string{"other-ipam"}},
