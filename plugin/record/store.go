@@ -266,6 +266,9 @@ func (s *Store) names(root *os.Root, folder string) ([]string, error) {
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // removed since it was opened
+	}
 	if err != nil {
 		return nil, s.readError(folder, err)
 	}
