@@ -42,6 +42,7 @@ func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, er
 	if err != nil {
 		return nil, a.undo(ctx, err)
 	}
+	a.prune(ctx)
 	return result, nil
 }
 
@@ -87,10 +88,14 @@ func (a *adding) begin(ctx context.Context) error {
 	if err := attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
 		return err
 	}
-	a.rec.Before = facts
 	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
 		return fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
 	}
+	home, err := a.Records.LoadHome(a.rec.Device)
+	if err != nil {
+		return fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
+	}
+	a.rec.Before = attach.Homed(facts, home)
 	if err := a.Records.Save(a.rec); err != nil {
 		return fmt.Errorf("record the attachment: %w", err)
 	}
@@ -158,7 +163,7 @@ func (a *adding) relock(ctx context.Context) (func(), error) {
 		return nil, err
 	}
 	rec, err := a.Records.Load(a.rec.Owner)
-	if err == nil && rec.State == record.Intent {
+	if err == nil && rec.State == record.Intent && rec.Created.Equal(a.rec.Created) {
 		return unlock, nil
 	}
 	unlock()
@@ -195,6 +200,17 @@ func (a *adding) publish(
 		return nil, fmt.Errorf("record the finished attachment: %w", err)
 	}
 	return result, nil
+}
+
+// prune removes the hints of pods that are gone, since the agent that would do it is optional. It can wait for the next ADD.
+func (a *adding) prune(ctx context.Context) {
+	recorded := func(o attach.Owner) bool {
+		_, err := a.Records.Load(o)
+		return !errors.Is(err, record.ErrNotFound)
+	}
+	if err := a.Hints.Prune(ctx, recorded); err != nil {
+		a.log.WarnContext(ctx, "hints of pods that are gone could not be removed", "error", err.Error())
+	}
 }
 
 // undo brings everything home after err. It has time of its own, since the caller's deadline may be why ADD failed.

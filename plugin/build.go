@@ -47,7 +47,9 @@ func New(c Config) *Plugin {
 	node, _ := read() // a broken file is reported by the verb that needs it; its defaults serve until then
 	level := new(slog.LevelVar)
 	locks := lock.New(filepath.Join(c.Dir, "locks"))
-	pool := func(ctx context.Context) (func(), error) { return locks.Acquire(ctx, "pool", "an allocation") }
+	pool := func(ctx context.Context) (func(), error) {
+		return locks.Acquire(ctx, "pool", "an allocation of addresses")
+	}
 	return &Plugin{
 		Open:    c.Open,
 		Records: record.New(c.Dir),

@@ -29,8 +29,8 @@ func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 		if rec.Network != t.Name || slices.Contains(t.Attachments, netconf.Attachment(rec.Owner)) {
 			continue
 		}
-		holds, err := p.holds(ctx, rec)
-		if err == nil && !holds {
+		busy, err := p.busy(ctx, rec)
+		if err == nil && !busy {
 			_, err = p.release(ctx, rec, rec.NetNS.Path, "GC")
 		}
 		if err != nil {
@@ -40,13 +40,16 @@ func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 	return errors.Join(errs...)
 }
 
-// holds tells whether the namespace of rec lives and has its device inside.
-func (p *Plugin) holds(ctx context.Context, rec record.Record) (bool, error) {
+// busy tells whether the namespace of rec lives and has its device inside, or an ADD may still be at work on it.
+func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	s, err := p.reopen(ctx, rec, "")
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = s.Close() }()
+	if !s.PodNS().IsZero() && rec.State == record.Intent && p.Now().Sub(rec.Created) < p.deadline()+undoLimit {
+		return true, nil
+	}
 	now, err := s.Observe(ctx, attach.Query{PCI: rec.Device, Soft: rec.Soft})
 	if err != nil {
 		return false, fmt.Errorf("observe %s: %w", rec.Device, err)

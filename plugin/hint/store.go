@@ -129,14 +129,14 @@ func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
 	if err != nil {
 		return err
 	}
-	if len(left) == 0 {
-		err = errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
-	} else {
-		err = publish(root, key, files)
-	}
 	was := merge(before)
+	if len(left) == 0 {
+		s.withdraw(key, was)
+		return errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
+	}
+	err = publish(root, key, files)
 	p.volumes, p.hasUID = was.volumes, was.hasUID
-	p.require = false // the pod is going, or lost a rail while it runs: nobody can be told
+	p.require = false // the pod lost a rail while it runs: nobody can be told
 	_, _ = s.deliver(key, p, files)
 	return err
 }

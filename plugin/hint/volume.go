@@ -63,6 +63,20 @@ func (s *Store) fill(key, volume string, p pod, files []file) error {
 	return first
 }
 
+// withdraw takes the files out of the pod's volumes with the last part, so that an ADD that failed leaves none behind. What
+// stands in its way the pod put there, and a pod that ends takes it along.
+func (s *Store) withdraw(key string, p pod) {
+	for _, volume := range p.volumes {
+		root, err := s.emptyDir(key, volume, p)
+		if err != nil {
+			continue
+		}
+		_ = root.Remove(fabricFile)
+		_ = root.Remove(ncclFile)
+		_ = root.Close()
+	}
+}
+
 // emptyDir opens the folder of a volume as a root that nothing leads out of. kubelet has made it before it asks for the
 // sandbox. Only the folder itself is the pod's to change, the way to it is kubelet's.
 func (s *Store) emptyDir(key, volume string, p pod) (*os.Root, error) {

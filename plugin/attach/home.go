@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Homed gives facts their home names. A device whose last way home met a taken name still has the name that the kernel or a pod
+// gave it; were that recorded as its home name, it would keep it for ever. home are the facts that were kept when the device
+// was first seen; those of another device that had the same address do not count. A name that somebody chose since, an
+// operator or udev, stays.
+func Homed(seen, home Facts) Facts {
+	if !sameFunction(seen, home) {
+		return seen
+	}
+	if l, h := seen.Link, home.Link; l != nil && h != nil && l.NS == Host && strayLink(l.Name) {
+		named := *l
+		named.Name = h.Name
+		seen.Link = &named
+	}
+	if d, h := seen.RDMA, home.RDMA; d != nil && h != nil && d.NS == Host && d.Name == fmt.Sprintf("ibdev%d", d.Index) {
+		named := *d
+		named.Name = h.Name
+		seen.RDMA = &named
+	}
+	return seen
+}
+
+// sameFunction compares what an RDMA device keeps for its life. Functions without one have nothing of that kind.
+func sameFunction(a, b Facts) bool {
+	if a.Function.PCI != b.Function.PCI || (a.RDMA == nil) != (b.RDMA == nil) {
+		return false
+	}
+	return a.RDMA == nil || a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID
+}
+
+// strayLink tells whether a name is one under which the kernel returns a netdev: devN when its own is taken, or the pod's, which
+// Multus makes netN.
+func strayLink(name string) bool {
+	for _, prefix := range []string{"dev", "net"} {
+		if digits, ok := strings.CutPrefix(name, prefix); ok && digits != "" && strings.Trim(digits, "0123456789") == "" {
+			return true
+		}
+	}
+	return false
+}
