@@ -85,10 +85,10 @@ func (a *adding) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
+	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
 		return err
 	}
-	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
+	if err = a.Records.SaveHome(a.rec.Device, facts); err != nil {
 		return fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
 	}
 	home, err := a.Records.LoadHome(a.rec.Device)
@@ -96,10 +96,10 @@ func (a *adding) begin(ctx context.Context) error {
 		return fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
 	}
 	a.rec.Before = attach.Homed(facts, home)
-	if err := a.Records.Save(a.rec); err != nil {
+	if err = a.Records.Save(a.rec); err != nil {
 		return fmt.Errorf("record the attachment: %w", err)
 	}
-	if err := a.Records.Claim(a.rec.Device, a.rec.Owner); err != nil {
+	if err = a.Records.Claim(a.rec.Device, a.rec.Owner); err != nil {
 		return errors.Join(fmt.Errorf("claim %s: %w", a.rec.Device, err), a.Records.Drop(a.rec.Owner, a.rec.Device))
 	}
 	return nil

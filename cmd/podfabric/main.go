@@ -19,11 +19,11 @@ import (
 )
 
 // version is set by the linker.
-var version = "devel" //nolint:gochecknoglobals // the linker's way to pass it
+var version = "devel"
 
 // A goroutine on the main thread that enters a pod's namespace would leave the process's own view of /proc in the pod, and
 // keep that namespace alive: the main thread must stay where it began (style.md M9).
-func init() { runtime.LockOSThread() } //nolint:gochecknoinits // no other place comes before goroutines
+func init() { runtime.LockOSThread() }
 
 func main() {
 	started := time.Now()

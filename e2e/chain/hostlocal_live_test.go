@@ -35,7 +35,7 @@ func build(t *testing.T) string {
 }
 
 // call runs a plugin as a runtime does, with a /run of its own, so that the machine's stays as it is. state is that /run.
-func call(t *testing.T, bin, plugin, verb, conf, state string) string {
+func call(t *testing.T, bin, plugin, verb, conf, state string) {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", `mount --bind "$1" /run && exec "$2"`, "call", state, filepath.Join(bin, plugin))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Unshareflags: syscall.CLONE_NEWNS}
@@ -49,7 +49,6 @@ func call(t *testing.T, bin, plugin, verb, conf, state string) string {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("%s %s: %v\n%s%s", plugin, verb, err, stdout.Bytes(), stderr.Bytes())
 	}
-	return stdout.String()
 }
 
 // After a reboot /run is empty and host-local's disk is not; the runtime sends DEL for the sandboxes of before. Whoever returns

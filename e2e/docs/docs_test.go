@@ -29,14 +29,14 @@ func read(t *testing.T, path string) string {
 }
 
 // parse gives a configuration what a runtime and Multus add, on the example's node.
-func parse(t *testing.T, conf string) netconf.Conf {
+func parse(t *testing.T, conf string) {
 	t.Helper()
 	node, err := netconf.ParseNode([]byte(read(t, "deploy/examples/node.json")))
 	if err != nil {
 		t.Fatalf("node.json: %v", err)
 	}
 	var doc map[string]any
-	if err := json.Unmarshal([]byte(conf), &doc); err != nil {
+	if err = json.Unmarshal([]byte(conf), &doc); err != nil {
 		t.Fatalf("not JSON: %v\n%s", err, conf)
 	}
 	if _, ok := doc["deviceID"]; !ok {
@@ -53,7 +53,6 @@ func parse(t *testing.T, conf string) netconf.Conf {
 	if len(c.Warnings) > 0 {
 		t.Errorf("an example that earns warnings: %q", c.Warnings)
 	}
-	return c
 }
 
 // inner is the configuration inside a NetworkAttachmentDefinition: the block below "config: |".
@@ -116,7 +115,11 @@ func TestEveryCodeIsListed(t *testing.T) {
 	known := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
 		if spec, ok := n.(*ast.ValueSpec); ok && strings.HasPrefix(spec.Names[0].Name, "Code") {
-			code := spec.Values[0].(*ast.BasicLit).Value
+			literal, ok := spec.Values[0].(*ast.BasicLit)
+			if !ok {
+				t.Fatalf("%s is no literal", spec.Names[0].Name)
+			}
+			code := literal.Value
 			known[code] = true
 			if !listed[code] {
 				t.Errorf("docs/errors.md does not list %s, code %s", spec.Names[0].Name, code)

@@ -38,9 +38,9 @@ func run(verb, file string) (bool, error) {
 		return false, err
 	}
 	if verb == "save" {
-		text, err := json.Marshal(now)
-		if err != nil {
-			return false, err
+		text, encodeErr := json.Marshal(now)
+		if encodeErr != nil {
+			return false, encodeErr
 		}
 		return false, os.WriteFile(file, text, 0o600)
 	}

@@ -85,7 +85,7 @@ func traffic(a, b *pod) error {
 	if err != nil {
 		return fmt.Errorf("traffic by the hint: %w", err)
 	}
-	for _, line := range strings.Split(out, "\n") {
+	for line := range strings.SplitSeq(out, "\n") {
 		if strings.Contains(line, "#bytes") || strings.HasPrefix(strings.TrimSpace(line), "65536") {
 			fmt.Println(line)
 		}
@@ -97,7 +97,9 @@ func traffic(a, b *pod) error {
 func isolation(p *pod) error {
 	heading("Exclusive: %s sees its RDMA device, the node and the other pods do not", p.name)
 	for _, args := range [][]string{
-		{"ip", "netns", "exec", p.name, "rdma", "dev"}, {"ip", "netns", "exec", "trainer-0", "rdma", "dev"}, {"rdma", "dev"},
+		{"ip", "netns", "exec", p.name, "rdma", "dev"},
+		{"ip", "netns", "exec", "trainer-0", "rdma", "dev"},
+		{"rdma", "dev"},
 		{"podfabricctl", "show"},
 	} {
 		if err := show(args[0], args[1:]...); err != nil {
@@ -169,7 +171,7 @@ func (p *pod) attach() error {
 		return err
 	}
 	var doc hint.Document
-	if err := json.Unmarshal(text, &doc); err != nil {
+	if err = json.Unmarshal(text, &doc); err != nil {
 		return fmt.Errorf("read the hint: %w", err)
 	}
 	if len(doc.Rails) != 1 || doc.Rails[0].RDMA == nil || doc.Rails[0].RDMA.GIDIndex == nil {

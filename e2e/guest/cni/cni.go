@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io/fs"
 	"maps"
 	"os"
@@ -150,7 +151,7 @@ func (c Call) Hint(t testing.TB) (hint.Document, []string) {
 		t.Fatal(err)
 	}
 	var doc hint.Document
-	if err := json.Unmarshal(text, &doc); err != nil {
+	if err = json.Unmarshal(text, &doc); err != nil {
 		t.Fatalf("read the hint %s: %v", text, err)
 	}
 	conf, err := os.ReadFile(filepath.Join(dir, "nccl.conf"))
@@ -228,7 +229,7 @@ func files(t testing.TB) []string {
 		}
 		return nil
 	})
-	if err != nil && !os.IsNotExist(err) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Fatal(err)
 	}
 	slices.Sort(out)

@@ -23,32 +23,7 @@ import (
 
 func init() { node.Main() }
 
-// The emulated machine is slow and its speed is not under test.
-func TestMain(m *testing.M) {
-	err := os.MkdirAll("/etc/podfabric", 0o755)
-	if err == nil {
-		err = os.WriteFile("/etc/podfabric/node.json", []byte(`{"version":1,"deadline":"60s"}`), 0o600)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
-// withIndex gives the node an index until the test ends.
-func withIndex(t *testing.T, index int) {
-	t.Helper()
-	const file = "/etc/podfabric/node.json"
-	old, err := os.ReadFile(file)
-	if err == nil {
-		err = os.WriteFile(file, fmt.Appendf(nil, `{"version":1,"deadline":"60s","index":%d}`, index), 0o600)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.WriteFile(file, old, 0o600) })
-}
+func TestMain(m *testing.M) { cni.Main(m) }
 
 // network is a configuration for a VF; more are further keys, each beginning with a comma.
 func network(name, vf, address string, more ...string) string {

@@ -6,33 +6,12 @@ package exclusive_test
 
 import (
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/podfabric/podfabric/e2e/guest/cni"
 	"github.com/podfabric/podfabric/e2e/guest/node"
 )
-
-// hold opens an RDMA device from another process until the returned function is called.
-func hold(t *testing.T, ibdev string) func() {
-	t.Helper()
-	// ibv_asyncwatch opens the device and waits for events.
-	cmd := exec.Command("ibv_asyncwatch", "-d", ibdev)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := false
-	stop := func() {
-		if !ended {
-			ended = true
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-	}
-	t.Cleanup(stop)
-	return stop
-}
 
 // Every refusal leaves the node as it was; AddFails compares it.
 func TestRefusals(t *testing.T) {
@@ -64,9 +43,12 @@ func TestRefusals(t *testing.T) {
 			`","ipam":{"type":"range","ranges":[[{"subnet":"10.9.0.0/16","perNode":26}]]}}`, pod.Path, 50, []string{"/etc/podfabric/node.json"}},
 		{"the pod's annotation names the device", `{"cniVersion":"1.1.0","name":"n","type":"podfabric","deviceID":"` + vf +
 			`","runtimeConfig":{"deviceID":"0000:02:10.2"},"ipam":` + static + `}`, pod.Path, 7, []string{"0000:02:10.2"}},
-		{"a route out of reach", `{"cniVersion":"1.1.0","name":"n","type":"podfabric","deviceID":"` + vf +
-			`","rdma":{"wait":"30s"},"ipam":{"type":"static","addresses":[{"address":"10.9.0.7/24"}],"routes":[{"dst":"10.50.0.0/16","gw":"192.0.2.1"}]}}`,
-			pod.Path, 7, []string{"192.0.2.1"}},
+		{
+			"a route out of reach", `{"cniVersion":"1.1.0","name":"n","type":"podfabric","deviceID":"` + vf +
+				`","rdma":{"wait":"30s"},"ipam":{"type":"static","addresses":[{"address":"10.9.0.7/24"}],"routes":[{"dst":"10.50.0.0/16","gw":"192.0.2.1"}]}}`,
+			pod.Path, 7,
+			[]string{"192.0.2.1"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

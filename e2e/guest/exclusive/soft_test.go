@@ -75,8 +75,8 @@ func bandwidth(t *testing.T, a, b *node.NS, pa, pb hint.Port, ia, ib int) (strin
 	for end := time.Now().Add(node.Patience); ; {
 		out, err := a.Try("timeout", args(pa, ia, "10.9.0.2")...)
 		if err == nil || !strings.Contains(err.Error(), "Couldn't connect") || time.Now().After(end) {
-			_, _ = b.Try("pkill", "-x", "ib_write_bw")
-			<-served
+			_, _ = b.Try("pkill", "-x", "ib_write_bw") // one that a failed client left waiting
+			_ = <-served
 			return out, err
 		}
 	}
@@ -106,10 +106,7 @@ func TestOpenDeviceIsRefused(t *testing.T) {
 	vf := node.VF(t, 1, 1)
 	ib := node.IBDev(vf)
 	pod := node.NewNS(t)
-	stop := hold(t, ib)
-	node.Wait(t, "the device in use", func() bool {
-		return strings.Contains(node.Run(t, "rdma", "resource", "show", "ctx", "dev", ib), "ctxn")
-	})
+	stop := node.Hold(t, node.Uverbs(t, vf))
 	c := cni.Call{Conf: network("rail0", vf, "10.9.0.7/24"), ContainerID: "open", NetNS: pod.Path}
 	c.AddFails(t, 103, ib)
 	stop()

@@ -49,7 +49,7 @@ func equalSets(a, b []string) bool {
 func TestBlockOfTheNode(t *testing.T) {
 	conf := `{"cniVersion":"1.1.0","name":"n","type":"podfabric","deviceID":"` + node.VF(t, 1, 1) + `","rdma":{"wait":"30s"},
 		"ipam":{"type":"range","ranges":[[{"subnet":"10.9.0.0/16","perNode":26}]]}}`
-	withIndex(t, 3)
+	cni.WithIndex(t, 3)
 	before := cni.Look(t)
 	pod := node.NewNS(t)
 	c := cni.Call{Conf: conf, ContainerID: "block", NetNS: pod.Path}

@@ -5,15 +5,12 @@
 package kernel_test
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -22,22 +19,6 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/rdmans"
 )
-
-// hold makes a user context on a verbs device, as ibv_open_device does (IB_USER_VERBS_CMD_GET_CONTEXT).
-func hold(t *testing.T, uverbs int) {
-	t.Helper()
-	f, err := os.OpenFile(fmt.Sprintf("/dev/infiniband/uverbs%d", uverbs), os.O_RDWR, 0)
-	must(t, err)
-	t.Cleanup(func() { must(t, f.Close()) })
-	response := new([2]uint32)
-	cmd := make([]byte, 16)
-	binary.LittleEndian.PutUint16(cmd[4:], uint16(len(cmd)/4))
-	binary.LittleEndian.PutUint16(cmd[6:], 2)
-	binary.LittleEndian.PutUint64(cmd[8:], uint64(uintptr(unsafe.Pointer(response))))
-	_, err = f.Write(cmd)
-	runtime.KeepAlive(response)
-	must(t, err)
-}
 
 func TestUsersOfAnOpenDevice(t *testing.T) {
 	ns := node.NewNS(t)
@@ -50,8 +31,8 @@ func TestUsersOfAnOpenDevice(t *testing.T) {
 	must(t, err)
 	want := []string{fmt.Sprintf("%s (pid %d)", strings.TrimSpace(string(comm)), os.Getpid())}
 	t.Run("at home", func(t *testing.T) {
-		hold(t, before.RDMA.Uverbs)
-		hold(t, before.RDMA.Uverbs)
+		node.Hold(t, before.RDMA.Uverbs)
+		node.Hold(t, before.RDMA.Uverbs)
 		if diff := cmp.Diff(want, observe(t, s, a).RDMA.Users); diff != "" {
 			t.Errorf("users (-want +got):\n%s", diff)
 		}
@@ -61,7 +42,7 @@ func TestUsersOfAnOpenDevice(t *testing.T) {
 	apply(t, s, move)
 	t.Run("in the pod", func(t *testing.T) {
 		// The thread that opens it ends with Do, and then the kernel knows that there is a user, but not who.
-		ns.Do(t, func() error { hold(t, before.RDMA.Uverbs); return nil })
+		ns.Do(t, func() error { node.Hold(t, before.RDMA.Uverbs); return nil })
 		want := []string{"a process that the kernel does not name"}
 		if diff := cmp.Diff(want, observe(t, s, a).RDMA.Users); diff != "" {
 			t.Errorf("users (-want +got):\n%s", diff)

@@ -8,7 +8,6 @@ package portdown_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/podfabric/podfabric/e2e/guest/cni"
@@ -19,18 +18,7 @@ import (
 
 func init() { node.Main() }
 
-// The emulated machine is slow and its speed is not under test.
-func TestMain(m *testing.M) {
-	err := os.MkdirAll("/etc/podfabric", 0o755)
-	if err == nil {
-		err = os.WriteFile("/etc/podfabric/node.json", []byte(`{"version":1,"deadline":"60s"}`), 0o600)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { cni.Main(m) }
 
 func network(t *testing.T, rdma string) string {
 	t.Helper()

@@ -21,18 +21,7 @@ import (
 
 func init() { node.Main() }
 
-// The emulated machine is slow and its speed is not under test.
-func TestMain(m *testing.M) {
-	err := os.MkdirAll("/etc/podfabric", 0o755)
-	if err == nil {
-		err = os.WriteFile("/etc/podfabric/node.json", []byte(`{"version":1,"deadline":"60s"}`), 0o600)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { cni.Main(m) }
 
 func network(vf, address, rdma string) string {
 	return fmt.Sprintf(`{"cniVersion":"1.0.0","name":"rail0","type":"podfabric","deviceID":%q,"rdma":%s,
@@ -107,7 +96,7 @@ func TestZZWithoutRDMAModules(t *testing.T) {
 		t.Fatal(err)
 	}
 	node.Run(t, "rmmod", "rdmasim", "rdma_rxe")
-	for _, module := range strings.Fields(node.Run(t, "sh", "-c", "lsmod | awk '/^(rdma|ib|iw)_/{print $1}'")) {
+	for module := range strings.FieldsSeq(node.Run(t, "sh", "-c", "lsmod | awk '/^(rdma|ib|iw)_/{print $1}'")) {
 		_, _ = node.Try("modprobe", "-r", module)
 	}
 	if left := node.Run(t, "sh", "-c", "lsmod | grep -c '^ib_core' || :"); left != "0" {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build lab
+
+package cni
+
+import (
+	"fmt"
+	"os"
+	"testing"
+)
+
+const nodeFile = "/etc/podfabric/node.json"
+
+// Main runs the tests of a package on a node with patience: the emulated machine is slow, and its speed is not under test.
+func Main(m *testing.M) {
+	err := os.MkdirAll("/etc/podfabric", 0o755)
+	if err == nil {
+		err = os.WriteFile(nodeFile, []byte(`{"version":1,"deadline":"60s"}`), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// WithIndex gives the node an index until the test ends.
+func WithIndex(t testing.TB, index int) {
+	t.Helper()
+	old, err := os.ReadFile(nodeFile)
+	if err == nil {
+		err = os.WriteFile(nodeFile, fmt.Appendf(nil, `{"version":1,"deadline":"60s","index":%d}`, index), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.WriteFile(nodeFile, old, 0o600) })
+}
