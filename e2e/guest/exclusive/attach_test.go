@@ -19,7 +19,7 @@ import (
 
 // The first VF of each NIC has no RDMA device, so that a soft one can be made on it; all other functions have one.
 //
-//lab:boot pfs=2 vfs=4 mode=exclusive seconds=400 rdmasim=0000:01:00.0,0000:01:10.2,0000:01:10.4,0000:01:10.6,0000:02:00.0,0000:02:10.2,0000:02:10.4,0000:02:10.6 bin=./e2e/guest/fakeipam
+//lab:boot pfs=2 vfs=4 mode=exclusive seconds=900 rdmasim=0000:01:00.0,0000:01:10.2,0000:01:10.4,0000:01:10.6,0000:02:00.0,0000:02:10.2,0000:02:10.4,0000:02:10.6 bin=./e2e/guest/fakeipam,./e2e/demo/devices
 
 func init() { node.Main() }
 
