@@ -19,6 +19,7 @@ import (
 // outcome is what a release came to beside its error.
 type outcome struct {
 	away  []string // devices that are in no namespace we can see; empty: all home
+	held  bool     // the netdev is not known to be home, so its addresses may still answer
 	notes []string // warnings
 }
 
@@ -46,9 +47,12 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 	out, homeErr := r.home(ctx)
 	if errors.Is(homeErr, errNotOurs) {
 		log.InfoContext(ctx, "the device has another owner now and is left alone")
-		homeErr = nil
+		homeErr, out.held = nil, false
 	}
-	addrErr := p.releaseAddresses(ctx, rec)
+	var addrErr error
+	if !out.held {
+		addrErr = p.releaseAddresses(ctx, rec)
+	}
 	hintErr := p.Hints.Drop(ctx, hintKey(rec), rec.Owner)
 	log.InfoContext(ctx, "released", "rdma", rdmaOf(rec), "away", out.away)
 	return out, r.finish(ctx, out, homeErr, addrErr, hintErr)
@@ -143,7 +147,7 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	}
 	before, err := r.session.Observe(ctx, r.query())
 	if err != nil {
-		return outcome{}, fmt.Errorf("observe %s: %w", r.rec.Device, err)
+		return outcome{held: true}, fmt.Errorf("observe %s: %w", r.rec.Device, err)
 	}
 	k := &stepper{
 		Session: r.session, plugin: r.Plugin, log: r.log, holder: r.verb + " " + r.rec.Owner.String(), device: r.rec.Device,
@@ -151,9 +155,11 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	stepErr := attach.RunAll(ctx, k, attach.Restore(r.rec.Before, before))
 	now, err := r.session.Observe(ctx, r.query())
 	if err != nil {
-		return outcome{}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Device, err))
+		return outcome{held: true}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Device, err))
 	}
-	return outcome{away: attach.Away(r.rec.Before, now), notes: attach.Notes(r.rec.Before, now)}, stepErr
+	return outcome{
+		away: attach.Away(r.rec.Before, now), held: attach.Held(r.rec.Before, now), notes: attach.Notes(r.rec.Before, now),
+	}, stepErr
 }
 
 // await looks, without a lock, until something that was away can be seen.

@@ -147,6 +147,15 @@ func Away(before, now Facts) []string {
 	return out
 }
 
+// Held tells whether the netdev of before may still be in use with the addresses that it has: it is in the pod, or in a namespace
+// that cannot be seen.
+func Held(before, now Facts) bool {
+	if !now.Function.Exists || now.Function.Driver != before.Function.Driver || before.Link == nil {
+		return now.Link != nil && now.Link.NS == Pod
+	}
+	return now.Link == nil || now.Link.NS != Host
+}
+
 // Notes are warnings about what Restore left otherwise than before; now are the facts after its steps.
 func Notes(before, now Facts) []string {
 	pci := before.Function.PCI.String()

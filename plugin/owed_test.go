@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin_test
+
+import (
+	"testing"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// TestAwayKeepsItsAddress: an interface that is not home may still answer to its address, in whatever namespace holds it, so that
+// nobody else gets that address until it is home.
+func TestAwayKeepsItsAddress(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	for _, pod := range []string{"pod1", "pod2", "pod3"} {
+		m.pod(pod)
+	}
+	before := m.state(t)
+	r, other := request{pod: "pod1", dev: 3, ipam: oneAddress}, request{pod: "pod2", dev: 6, ipam: oneAddress}
+	their := request{pod: "pod3", dev: 7, ipam: delegated}
+	m.mustAdd(t, r)
+	m.mustAdd(t, their)
+	m.HoldNetNS(netnsOf("pod1"), -1)
+	m.HoldNetNS(netnsOf("pod3"), -1)
+	for range 2 {
+		m.mustDel(t, r)
+		m.mustDel(t, their)
+		answered(t, m.add(t, other), 106, "10.5.0.5")
+	}
+	if held := m.ipam.holds(); len(held) != 1 {
+		t.Errorf("the other IPAM plugin holds %q", held)
+	}
+	m.KillNetNS(netnsOf("pod1"))
+	m.KillNetNS(netnsOf("pod3"))
+	m.mustDel(t, r)
+	m.mustDel(t, their)
+	m.mustAdd(t, other)
+	m.mustDel(t, other)
+	m.same(t, "in the end", before)
+}
