@@ -3,9 +3,13 @@
 package plugin_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // TestAwayKeepsItsAddress: an interface that is not home may still answer to its address, in whatever namespace holds it, so that
@@ -37,5 +41,31 @@ func TestAwayKeepsItsAddress(t *testing.T) {
 	m.mustDel(t, their)
 	m.mustAdd(t, other)
 	m.mustDel(t, other)
+	m.same(t, "in the end", before)
+}
+
+// TestDelWhenTheDelegateHangs: another IPAM plugin that uses up the whole deadline of a DEL costs the address, not the device.
+func TestDelWhenTheDelegateHangs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	m.pod("pod2")
+	before := m.state(t)
+	r, next := request{pod: "pod1", dev: 3, ipam: delegated}, request{pod: "pod2", dev: 3}
+	m.mustAdd(t, r)
+	m.ipam.set(nil, func(ctx context.Context) error {
+		<-ctx.Done()
+		return delegate.ErrTimeout
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	answered(t, m.plugin.Del(ctx, r.raw()), 11)
+	if state := m.stateOf(t, r); state != record.Returning {
+		t.Errorf("record is in state %q", state)
+	}
+	m.mustAdd(t, next)
+	m.mustDel(t, next)
+	m.ipam.set(nil, nil)
+	m.mustDel(t, r)
 	m.same(t, "in the end", before)
 }

@@ -72,6 +72,8 @@ const (
 	homeWait = 5 * time.Second
 	// undoLimit is the time that undoing a failed ADD has of its own, since the caller's deadline may be why it failed.
 	undoLimit = 10 * time.Second
+	// finishLimit is the time that writing down what a release came to has of its own.
+	finishLimit = 2 * time.Second
 	// poll is the distance between two looks at something that the kernel does in its own time.
 	poll = 10 * time.Millisecond
 )
