@@ -70,12 +70,20 @@ func restoreLink(before, now Facts) []Step {
 		steps = append(steps, SetUp{Link: link.Place, From: true, To: false})
 		up = false
 	}
+	for _, name := range strange(*was, now) {
+		steps = append(steps, SetAltName{Link: link.Place, Name: name, From: true})
+	}
 	mtu := homeMTU(*was, before.Function, now.Function)
 	if link.Place != home || mtu != 0 && link.MTU != mtu {
 		steps = append(steps, MoveLink{PCI: now.Function.PCI, From: link.Place, To: home, MTU: [2]int{link.MTU, mtu}})
 	}
 	if mac {
 		steps = append(steps, SetMAC{Link: home, From: link.MAC, To: was.MAC})
+	}
+	for _, name := range was.AltNames {
+		if !slices.Contains(link.AltNames, name) && !slices.Contains(now.HostLinks, name) {
+			steps = append(steps, SetAltName{Link: home, Name: name, To: true})
+		}
 	}
 	if up != was.Up {
 		steps = append(steps, SetUp{Link: home, From: up, To: was.Up})
@@ -86,14 +94,27 @@ func restoreLink(before, now Facts) []Step {
 // homeName is the name to give a link at home: the one it had; if another device has that now, the one it has; and for one still
 // in the pod, whose name may be taken too, the lowest devN, as the kernel itself does it.
 func homeName(was Link, now Facts) string {
-	name := now.Link.Name
+	name, taken := now.Link.Name, now.HostLinks
+	if now.Link.NS == Host {
+		ours := strange(was, now)
+		taken = slices.DeleteFunc(slices.Clone(taken), func(n string) bool { return slices.Contains(ours, n) })
+	}
 	switch {
-	case was.NS == Host && (now.Link.Place == was.Place || !slices.Contains(now.HostLinks, was.Name)):
+	case was.NS == Host && (now.Link.Place == was.Place || !slices.Contains(taken, was.Name)):
 		return was.Name
-	case now.Link.NS == Host || !slices.Contains(now.HostLinks, name):
+	case now.Link.NS == Host || !slices.Contains(taken, name):
 		return name
 	}
-	return free(now.HostLinks, "dev0", "dev%d")
+	return free(taken, "dev0", "dev%d")
+}
+
+// strange are the alternative names that a link must not bring home: those it did not have there, which a pod gave it, since the
+// kernel refuses to move a link that has a name of another one, and to rename it to one that is its own already; and those
+// that another link at home has now.
+func strange(was Link, now Facts) []string {
+	return slices.DeleteFunc(slices.Clone(now.Link.AltNames), func(name string) bool {
+		return slices.Contains(was.AltNames, name) && (now.Link.NS == Host || !slices.Contains(now.HostLinks, name))
+	})
 }
 
 // homeMTU is the MTU to go home with, 0 to leave it. Where the PF's was lowered meanwhile, the driver may refuse the old one, and

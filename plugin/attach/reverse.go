@@ -40,6 +40,12 @@ func (s SetMAC) Reverse() Step {
 	return s
 }
 
+// Reverse takes away what was given, and the other way round.
+func (s SetAltName) Reverse() Step {
+	s.From, s.To = s.To, s.From
+	return s
+}
+
 // Reverse sets the state from before.
 func (s SetUp) Reverse() Step {
 	s.From, s.To = s.To, s.From
@@ -65,6 +71,7 @@ func (AddSoftRoCE) isStep() {}
 func (DelSoftRoCE) isStep() {}
 func (SetSysctl) isStep()   {}
 func (SetMAC) isStep()      {}
+func (SetAltName) isStep()  {}
 func (SetUp) isStep()       {}
 func (AddAddr) isStep()     {}
 func (DelAddr) isStep()     {}

@@ -68,6 +68,13 @@ type SetMAC struct {
 	From, To string
 }
 
+// SetAltName gives a link an alternative name or takes it away. These share one table with names, and stay with a link over moves.
+type SetAltName struct {
+	Link     Place
+	Name     string
+	From, To bool // whether it has the name
+}
+
 // SetUp sets a link's administrative state.
 type SetUp struct {
 	Link     Place

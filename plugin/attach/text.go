@@ -45,6 +45,14 @@ func (s SetSysctl) String() string { return fmt.Sprintf("set sysctl in %s %s = %
 func (s SetMAC) String() string { return fmt.Sprintf("set mac of %s %s -> %s", s.Link, s.From, s.To) }
 
 // String gives the step on one line.
+func (s SetAltName) String() string {
+	if s.To {
+		return fmt.Sprintf("give %s the alternative name %s", s.Link, s.Name)
+	}
+	return fmt.Sprintf("take the alternative name %s from %s", s.Name, s.Link)
+}
+
+// String gives the step on one line.
 func (s SetUp) String() string {
 	if s.To {
 		return fmt.Sprintf("set %s up", s.Link)

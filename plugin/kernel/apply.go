@@ -34,6 +34,8 @@ func (s *Session) Apply(ctx context.Context, step attach.Step) error {
 		return s.setSysctl(v)
 	case attach.SetMAC:
 		return s.setMAC(v)
+	case attach.SetAltName:
+		return s.setAltName(v)
 	case attach.SetUp:
 		return s.setUp(v)
 	case attach.AddAddr:
@@ -79,6 +81,14 @@ func (s *Session) setMAC(v attach.SetMAC) error {
 		return err
 	}
 	return p.links.SetMAC(l.Index, v.To)
+}
+
+func (s *Session) setAltName(v attach.SetAltName) error {
+	p, l, err := s.named(v.Link)
+	if err != nil || slices.Contains(l.AltNames, v.Name) == v.To {
+		return err
+	}
+	return p.links.SetAltName(l.Index, v.Name, v.To)
 }
 
 func (s *Session) setUp(v attach.SetUp) error {

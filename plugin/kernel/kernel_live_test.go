@@ -138,6 +138,7 @@ func TestStepsEnsure(t *testing.T) {
 	at := attach.Place{NS: attach.Pod, Name: "net1"}
 	steps := []attach.Step{
 		attach.SetMAC{Link: attach.Place{NS: attach.Pod, Name: "peer1"}, From: "02:00:00:00:00:02", To: "02:00:00:00:00:01"},
+		attach.SetAltName{Link: attach.Place{NS: attach.Pod, Name: "peer1"}, Name: "rail0", To: true},
 		attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/accept_ra", From: "1", To: "0"},
 		attach.AddAddr{Link: at, Addr: netip.MustParsePrefix("10.1.0.1/24")},
 		attach.AddAddr{Link: at, Addr: netip.MustParsePrefix("fd00:1::1/64")},
@@ -180,6 +181,7 @@ func TestStepsOnWhatIsNotThere(t *testing.T) {
 	for _, step := range []attach.Step{
 		attach.SetUp{Link: none, To: true},
 		attach.SetMAC{Link: none, To: "02:00:00:00:00:01"},
+		attach.SetAltName{Link: none, Name: "rail0"},
 		attach.AddAddr{Link: none, Addr: prefix},
 		attach.AddRoute{Link: none, Dst: prefix},
 		attach.AddAddr{Link: attach.Place{NS: attach.Elsewhere, Name: "net1"}, Addr: prefix},

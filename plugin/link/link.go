@@ -159,6 +159,15 @@ func (c *Conn) SetMAC(index int, mac string) error {
 	return translate(what, c.h.LinkSetHardwareAddr(ref(index), hw))
 }
 
+// SetAltName gives a netdev an alternative name or takes it away.
+func (c *Conn) SetAltName(index int, name string, on bool) error {
+	set := c.h.LinkDelAltName
+	if on {
+		set = c.h.LinkAddAltName
+	}
+	return translate(fmt.Sprintf("set the alternative names of link %d", index), set(ref(index), name))
+}
+
 // ref names a netdev by its index for the library.
 func ref(index int) netlink.Link {
 	return &netlink.Device{LinkAttrs: netlink.LinkAttrs{Index: index}}

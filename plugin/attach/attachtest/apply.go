@@ -29,6 +29,13 @@ func (s *Session) apply(step attach.Step, half bool) error {
 		return s.setSysctl(step)
 	case attach.SetMAC:
 		return s.setLink(step.Link, func(l *link) bool { return l.mac == step.To }, func(l *link) { l.mac = step.To })
+	case attach.SetAltName:
+		return s.setLink(step.Link, func(l *link) bool { return slices.Contains(l.alt, step.Name) == step.To }, func(l *link) {
+			l.alt = slices.DeleteFunc(slices.Clone(l.alt), func(n string) bool { return n == step.Name })
+			if step.To {
+				l.alt = append(l.alt, step.Name)
+			}
+		})
 	case attach.SetUp:
 		return s.setLink(step.Link, func(l *link) bool { return l.up == step.To }, func(l *link) { setUp(l, step.To) })
 	case attach.AddAddr:
@@ -73,13 +80,20 @@ func (s *Session) moveLink(step attach.MoveLink, half bool) error {
 // newlink is one RTM_NEWLINK with namespace, name and MTU. On failure the link may have moved (style.md M4).
 func (k *Kernel) newlink(l *link, ns *netns, name string, mtu int, half bool) error {
 	k.call()
-	taken := func(name string) bool { x := k.linkAt(ns, name); return x != nil && x != l }
+	taken := func(name string) bool {
+		return slices.ContainsFunc(k.links, func(x *link) bool {
+			return x.ns == ns && (x != l && x.name == name || slices.Contains(x.alt, name))
+		})
+	}
 	if l.ns != ns {
 		first := l.name
 		if taken(first) {
 			if first = name; taken(first) {
 				return fmt.Errorf("move %s: %w", l.name, syscall.EEXIST)
 			}
+		}
+		if slices.ContainsFunc(l.alt, taken) {
+			return fmt.Errorf("move %s with its alternative names %q: %w", l.name, l.alt, syscall.EEXIST)
 		}
 		k.relocate(l, ns, first)
 		if half {

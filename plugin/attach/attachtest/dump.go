@@ -50,6 +50,9 @@ func (k *Kernel) dumpLink(l *link) []string {
 	for _, key := range slices.Sorted(maps.Keys(l.sysctls)) {
 		lines = append(lines, head+" sysctl "+key+" "+l.sysctls[key])
 	}
+	for _, name := range l.alt {
+		lines = append(lines, head+" alternative name "+name)
+	}
 	for _, a := range l.addrs {
 		lines = append(lines, head+" address "+a.String())
 	}

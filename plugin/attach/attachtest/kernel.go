@@ -64,6 +64,7 @@ type link struct {
 	ns      *netns
 	index   int
 	name    string
+	alt     []string // alternative names
 	kind    string
 	mac     string
 	mtu     int

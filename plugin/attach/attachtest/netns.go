@@ -72,6 +72,7 @@ func (k *Kernel) die(ns *netns) {
 		for n := 0; k.linkAt(k.host, name) != nil; n++ {
 			name = fmt.Sprintf("dev%d", n)
 		}
+		l.alt = slices.DeleteFunc(l.alt, func(n string) bool { return k.linkAt(k.host, n) != nil })
 		k.relocate(l, k.host, name)
 	}
 	for _, d := range slices.Clone(k.rdma) {

@@ -45,9 +45,9 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	for _, l := range k.links {
 		switch l.ns {
 		case k.host:
-			f.HostLinks = append(f.HostLinks, l.name)
+			f.HostLinks = append(append(f.HostLinks, l.name), l.alt...)
 		case s.pod:
-			f.PodLinks = append(f.PodLinks, l.name)
+			f.PodLinks = append(append(f.PodLinks, l.name), l.alt...)
 		}
 	}
 	slices.Sort(f.Uverbs)
@@ -79,7 +79,7 @@ func (s *Session) linkFacts(l *link) *attach.Link {
 	slices.SortFunc(addrs, netip.Prefix.Compare)
 	return &attach.Link{
 		Place: attach.Place{NS: s.from(l.ns), Name: l.name}, Index: l.index, Type: l.kind, MAC: l.mac, MTU: l.mtu, Up: l.up,
-		Addrs: addrs, InUse: slices.Clone(l.inUse),
+		AltNames: slices.Clone(l.alt), Addrs: addrs, InUse: slices.Clone(l.inUse),
 	}
 }
 

@@ -108,6 +108,11 @@ func (k *Kernel) SetLink(a pci.Addr, mac string, mtu int, up bool) {
 	})
 }
 
+// SetAltNames gives a function's netdev alternative names.
+func (k *Kernel) SetAltNames(a pci.Addr, names ...string) {
+	k.in(func() { k.function(a).link.alt = slices.Clone(names) })
+}
+
 // SetMaxMTU bounds what the driver of a function's link takes.
 func (k *Kernel) SetMaxMTU(a pci.Addr, mtu int) { k.in(func() { k.function(a).link.maxMTU = mtu }) }
 
