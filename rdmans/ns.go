@@ -89,7 +89,8 @@ func netNS(fd int, path string) (ID, error) {
 
 // gone keeps the kernel's words for a missing path out of messages: a caller of ours takes them for "already done".
 func gone(path string, err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESRCH) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ESRCH) || errors.Is(err, unix.ELOOP) ||
+		errors.Is(err, unix.ENAMETOOLONG) {
 		return fmt.Errorf("%s does not exist: %w", path, ErrNoNamespace)
 	}
 	return fmt.Errorf("look at %s: %w", path, err)

@@ -89,7 +89,9 @@ func TestOpenNSOfSomethingElse(t *testing.T) {
 	must(t, unix.Unmount(path, unix.MNT_DETACH)) // leaves the plain file behind, as a dead runtime does
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	must(t, unix.Mkfifo(fifo, 0o600))
-	for _, path := range []string{path, fifo, "/run/netns/none", path + "/below", "/proc/self/ns/mnt", "/proc/0/ns/net", "/"} {
+	loop := filepath.Join(t.TempDir(), "loop")
+	must(t, os.Symlink(loop, loop))
+	for _, path := range []string{path, fifo, "/run/netns/none", path + "/below", "/proc/self/ns/mnt", "/proc/0/ns/net", "/", loop, "/" + strings.Repeat("a", 256)} {
 		n, err := rdmans.OpenNS(path)
 		if !errors.Is(err, rdmans.ErrNoNamespace) || n != nil {
 			t.Errorf("%s: %v, %v", path, n, err)
