@@ -4,6 +4,7 @@ package netconf
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
@@ -134,6 +135,13 @@ func podOf(args []arg) (Pod, error) {
 	return pod, nil
 }
 
+// everybodys tells whether a path means the same to a later process of ours, which has to find the pod again by it.
+func everybodys(netns string) bool {
+	clean := path.Clean(netns)
+	return path.IsAbs(clean) && !strings.HasPrefix(clean, "/proc/self/fd/") && !strings.HasPrefix(clean, "/proc/thread-self/fd/") &&
+		!strings.HasPrefix(clean, "/dev/fd/")
+}
+
 // request checks what the runtime asks for.
 func request(r Raw, args []arg) (Request, error) {
 	if err := checkContainerID(r.ContainerID); err != nil {
@@ -147,6 +155,10 @@ func request(r Raw, args []arg) (Request, error) {
 			Code: CodeEnvironment, Remedy: "give the path of the pod's network namespace", Field: "CNI_NETNS", Found: "nothing",
 			Right: "a path as /var/run/netns/cni-1234",
 		}
+	}
+	if !everybodys(r.NetNS) {
+		return Request{}, environment("give the path of the pod's network namespace as every process sees it", "CNI_NETNS", r.NetNS,
+			"a path from the root, and no descriptor of one process")
 	}
 	pod, err := podOf(args)
 	if err != nil {

@@ -44,6 +44,8 @@ func TestParseRefusesEnvironment(t *testing.T) {
 		"container dots":         {id("a..b"), 4, "CNI_CONTAINERID"},
 		"container blank":        {id("a b"), 4, "CNI_CONTAINERID"},
 		"container long":         {id(strings.Repeat("a", 201)), 4, "CNI_CONTAINERID"},
+		"relative netns":         {func(r *netconf.Raw) { r.NetNS = "netns/a" }, 4, "CNI_NETNS"},
+		"a process's own netns":  {func(r *netconf.Raw) { r.NetNS = "/proc/./self/fd/9" }, 4, "CNI_NETNS"},
 		"no netns":               {func(r *netconf.Raw) { r.NetNS = "" }, 4, "CNI_NETNS"},
 		"args without =":         {args("K8S_POD_NAME"), 4, "CNI_ARGS"},
 		"args with odd key":      {args("a b=1"), 4, "CNI_ARGS"},
