@@ -23,6 +23,9 @@ func (p *Plugin) Funcs(started time.Time) skel.CNIFuncs {
 			raw := netconf.Raw{
 				Stdin: args.StdinData, ContainerID: args.ContainerID, NetNS: args.Netns, IfName: args.IfName, Args: args.Args, Path: args.Path,
 			}
+			// The library looks at CNI_NETNS once more when the verb is over, after ADD has printed its result: too late for a
+			// refusal, and for ever where a fifo stands in its place. Every verb refuses our own namespace before it begins.
+			args.NetnsOverride = "1"
 			err := do(ctx, raw)
 			p.report(ctx, name, raw, started, err)
 			if err != nil {

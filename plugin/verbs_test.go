@@ -17,6 +17,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/attach/attachtest"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -280,4 +281,24 @@ func (o *output) reset() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.text.Reset()
+}
+
+// TestSkelLeavesNetNSAlone: skel opens CNI_NETNS after the verb unless it is told not to, and would wait for ever for a fifo's writer.
+func TestSkelLeavesNetNSAlone(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	f := m.plugin.Funcs(time.Now())
+	r := request{pod: "pod1", dev: 3}.raw()
+	for name, do := range map[string]func(*skel.CmdArgs) error{"ADD": f.Add, "DEL": f.Del} {
+		args := &skel.CmdArgs{ContainerID: r.ContainerID, Netns: r.NetNS, IfName: r.IfName, Args: r.Args, Path: r.Path, StdinData: r.Stdin}
+		_ = do(args)
+		if args.NetnsOverride != "1" {
+			t.Errorf("%s: skel would look at CNI_NETNS", name)
+		}
+		args.Netns = attachtest.OwnNetNS
+		cni := (*types.Error)(nil)
+		if err := do(args); !errors.As(err, &cni) || cni.Code != 8 {
+			t.Errorf("%s in our own namespace: %v", name, err)
+		}
+	}
 }
