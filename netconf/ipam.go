@@ -125,7 +125,7 @@ func (p *parser) delegate(v *value) error {
 // address reads one IP address that an interface of a pod, or its gateway, may have.
 func address(text, field string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
-	if err != nil || !usable(a) {
+	if err != nil || !Usable(a) {
 		return netip.Addr{}, &Problem{
 			Code: CodeInvalid, Remedy: "write an IP address into " + field, Field: field, Found: quote(text),
 			Right: `a unicast address as "10.1.0.7" or "fd00::7"`,
@@ -134,9 +134,9 @@ func address(text, field string) (netip.Addr, error) {
 	return a, nil
 }
 
-// usable leaves out what no interface can have, and the two spellings (with a zone, IPv4 in IPv6) that would make one address
+// Usable leaves out what no interface can have, and the two spellings (with a zone, IPv4 in IPv6) that would make one address
 // look like two.
-func usable(a netip.Addr) bool {
+func Usable(a netip.Addr) bool {
 	return !a.IsUnspecified() && !a.IsMulticast() && !a.IsLoopback() && !a.Is4In6() && a.Zone() == "" &&
 		a != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }

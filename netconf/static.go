@@ -74,7 +74,7 @@ func (p *parser) addStatic(a Address, field string) error {
 // interfaceAddress reads an address with its prefix length.
 func interfaceAddress(text, field string) (netip.Prefix, error) {
 	prefix, err := netip.ParsePrefix(text)
-	if err == nil && usable(prefix.Addr()) {
+	if err == nil && Usable(prefix.Addr()) {
 		low, high := hosts(prefix)
 		if a := prefix.Addr(); !a.Less(low) && !high.Less(a) {
 			return prefix, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
@@ -20,8 +21,11 @@ func Addresses(r *types100.Result) ([]netconf.Address, []netconf.Route, error) {
 			return nil, nil, fmt.Errorf("read ips[%d]: it is null: %w", i, ErrOutput)
 		}
 		p, ok := prefix(ip.Address)
-		if !ok {
-			return nil, nil, fmt.Errorf("read ips[%d]: %q is no address: %w", i, ip.Address.String(), ErrOutput)
+		if !ok || !netconf.Usable(p.Addr()) {
+			return nil, nil, fmt.Errorf("read ips[%d]: %q is no address of an interface: %w", i, ip.Address.String(), ErrOutput)
+		}
+		if slices.ContainsFunc(addrs, func(a netconf.Address) bool { return a.Prefix.Addr() == p.Addr() }) {
+			return nil, nil, fmt.Errorf("read ips[%d]: %s is given twice: %w", i, p.Addr(), ErrOutput)
 		}
 		addrs = append(addrs, netconf.Address{Prefix: p, Gateway: addr(ip.Gateway)})
 	}

@@ -464,6 +464,11 @@ func TestAddressesRefuses(t *testing.T) {
 		"no address":       {IPs: []*types100.IPConfig{{}}},
 		"no mask":          {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: good.IP}}}},
 		"mask of IPv6":     {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: good.IP, Mask: net.CIDRMask(24, 128)}}}},
+		"unspecified":      {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}}}},
+		"broadcast":        {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: net.IPv4bcast, Mask: net.CIDRMask(24, 32)}}}},
+		"multicast":        {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: net.ParseIP("ff02::1"), Mask: net.CIDRMask(64, 128)}}}},
+		"loopback":         {IPs: []*types100.IPConfig{{Address: net.IPNet{IP: net.IPv6loopback, Mask: net.CIDRMask(128, 128)}}}},
+		"given twice":      {IPs: []*types100.IPConfig{{Address: good}, {Address: net.IPNet{IP: good.IP, Mask: net.CIDRMask(16, 32)}}}},
 		"null route":       {Routes: []*types.Route{nil}},
 		"route to nowhere": {Routes: []*types.Route{{}}},
 	} {
