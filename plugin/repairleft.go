@@ -57,6 +57,10 @@ func (r *repairing) free(ctx context.Context, owner attach.Owner) error {
 	if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
 		return errSettled
 	}
+	// A DEL may have given the address back and dropped the record since the two were looked at, one after the other.
+	if all, _ := r.Leases.List(); !slices.ContainsFunc(all, func(l lease.Lease) bool { return l.Owner == owner.String() }) {
+		return errSettled
+	}
 	if err := r.Leases.Release(ctx, owner.String()); err != nil {
 		return fmt.Errorf("free the addresses of %s: %w", owner, err)
 	}
