@@ -91,7 +91,8 @@ func TestOpenNSOfSomethingElse(t *testing.T) {
 	must(t, unix.Mkfifo(fifo, 0o600))
 	loop := filepath.Join(t.TempDir(), "loop")
 	must(t, os.Symlink(loop, loop))
-	for _, path := range []string{path, fifo, "/run/netns/none", path + "/below", "/proc/self/ns/mnt", "/proc/0/ns/net", "/", loop, "/" + strings.Repeat("a", 256)} {
+	long := "/" + strings.Repeat("a", 256)
+	for _, path := range []string{path, fifo, "/run/netns/none", path + "/below", "/proc/self/ns/mnt", "/proc/0/ns/net", "/", loop, long} {
 		n, err := rdmans.OpenNS(path)
 		if !errors.Is(err, rdmans.ErrNoNamespace) || n != nil {
 			t.Errorf("%s: %v, %v", path, n, err)
