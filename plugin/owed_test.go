@@ -4,6 +4,10 @@ package plugin_test
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -62,6 +66,9 @@ func TestDelWhenTheDelegateHangs(t *testing.T) {
 	answered(t, m.plugin.Del(ctx, r.raw()), 11)
 	if state := m.stateOf(t, r); state != record.Returning {
 		t.Errorf("record is in state %q", state)
+	}
+	if _, err := os.Stat(filepath.Join(m.dir, "run/pods", uidOf("pod1"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the hint of a device that is gone: %v", err)
 	}
 	m.mustAdd(t, next)
 	m.mustDel(t, next)

@@ -49,11 +49,12 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 		log.InfoContext(ctx, "the device has another owner now and is left alone")
 		homeErr, out.held = nil, false
 	}
+	// The hint before the addresses: a delegate that hangs leaves no time, and the pod's other rails still read it.
+	hintErr := p.Hints.Drop(ctx, hintKey(rec), rec.Owner)
 	var addrErr error
 	if !out.held {
 		addrErr = p.releaseAddresses(ctx, rec)
 	}
-	hintErr := p.Hints.Drop(ctx, hintKey(rec), rec.Owner)
 	log.InfoContext(ctx, "released", "rdma", rdmaOf(rec), "away", out.away)
 	return out, r.finish(ctx, out, homeErr, addrErr, hintErr)
 }
