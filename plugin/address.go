@@ -125,10 +125,10 @@ func (a *adding) permitted(addrs attach.Addresses) error {
 		}
 	}
 	for _, route := range addrs.Routes {
-		if route.Dst.Bits() == 0 && a.conf.Rail != nil && !a.conf.IPAM.DefaultRoute {
+		if route.Dst.Bits() == 0 && !a.conf.IPAM.DefaultRoute {
 			return &netconf.Problem{
 				Code:   netconf.CodeInvalid,
-				Remedy: "take the default route out of the address management of this rail, or set ipam.defaultRoute to true",
+				Remedy: "take the default route out of the address management of this network, or set ipam.defaultRoute to true",
 				Field:  "ipam.routes", Found: route.Dst.String() + ", which would take the pod's traffic away from its own network",
 			}
 		}

@@ -69,6 +69,9 @@ func TestAddRefused(t *testing.T) {
 		{"delegate gives a default route to a rail", with(func(r *request) { r.ipam, r.more = delegated, `,"rail":0` }), answer(&types100.Result{
 			IPs: []*types100.IPConfig{{Address: v4}}, Routes: []*types.Route{{Dst: net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}}},
 		}, nil), 7, []string{"default route", "0.0.0.0/0"}},
+		{"delegate gives a default route", other, answer(&types100.Result{
+			IPs: []*types100.IPConfig{{Address: v4}}, Routes: []*types.Route{{Dst: net.IPNet{IP: net.IPv4zero, Mask: net.CIDRMask(0, 32)}}},
+		}, nil), 7, []string{"default route", "0.0.0.0/0", "ipam.defaultRoute"}},
 		{"delegate hangs", other, func(_ *testing.T, m *machine) {
 			m.ipam.set(func(ctx context.Context) (*types100.Result, error) {
 				<-ctx.Done()
