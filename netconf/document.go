@@ -17,6 +17,10 @@ import (
 // maxDepth bounds the nesting of a document: deeper ones come from an attacker, not from a person.
 const maxDepth = 100
 
+// maxDocument bounds a document in bytes. etcd, and with it every NetworkAttachmentDefinition, ends at 1.5 MiB; the tree of 100 MiB
+// would take 6 GB and longer than any deadline.
+const maxDocument = 4 << 20
+
 // shape is what a JSON value is.
 type shape uint8
 
@@ -149,6 +153,12 @@ func parseDocument(name string, text []byte) (*document, error) {
 	d := &document{text: text}
 	bad := func(remedy string, offset int, err error) error {
 		return &Problem{Code: CodeDecode, Remedy: remedy, Field: name + ", " + d.at(offset), Err: err}
+	}
+	if len(text) > maxDocument {
+		return nil, &Problem{
+			Code: CodeDecode, Remedy: "make the text shorter", Field: name, Found: fmt.Sprintf("%d bytes", len(text)),
+			Right: fmt.Sprintf("at most %d", maxDocument),
+		}
 	}
 	dec := json.NewDecoder(bytes.NewReader(text))
 	var whole json.RawMessage

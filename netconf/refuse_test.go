@@ -51,6 +51,7 @@ func TestParseRefuses(t *testing.T) {
 		{"key twice", "{\"cniVersion\":\"1.0.0\",\n \"mtu\":1,\"mtu\":2}", 6, `write the key "mtu" once`, "line 2, column 10"},
 		{"key twice, deep", vf(`,"hint":{"x":[{"a":1,"a":2}]}`), 6, `write the key "a" once`, "line 1, column"},
 		{"nested without end", vf(`,"x":` + strings.Repeat("[", 200) + strings.Repeat("]", 200)), 6, "correct the JSON", ""},
+		{"too long", vf(`,"x":"` + strings.Repeat("x", 5<<20) + `"`), 6, "make the text shorter", "network configuration"},
 		{"nested beyond encoding/json", strings.Repeat("[", 20000), 6, "correct the JSON", ""},
 
 		{"no version", `{"name":"a","deviceID":"0000:3b:00.2"}`, 1, `add "cniVersion": "1.0.0" to the network`, "cniVersion"},
