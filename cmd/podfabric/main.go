@@ -10,9 +10,6 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/containernetworking/cni/pkg/skel"
-	cni "github.com/containernetworking/cni/pkg/version"
-
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/kernel"
@@ -40,7 +37,7 @@ func main() {
 	})
 	about := "podfabric " + version + ": CNI plugin that gives a pod an SR-IOV function and its RDMA device. " +
 		"It is called by a container runtime; podfabricctl is the tool for people."
-	if err := skel.PluginMainFuncsWithError(p.Funcs(started), cni.PluginSupports(netconf.Versions()...), about); err != nil {
+	if err := p.Main(started, about); err != nil {
 		if err.Print() != nil {
 			os.Exit(2)
 		}

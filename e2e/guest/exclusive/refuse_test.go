@@ -25,8 +25,9 @@ func TestRefusals(t *testing.T) {
 		code  uint
 		texts []string
 	}{
-		{"not JSON", `{"cniVersion":`, pod.Path, 6, nil},
-		{"unknown version", strings.Replace(network("rail0", vf, "10.9.0.7/24"), "1.1.0", "9.9.9", 1), pod.Path, 1, []string{"9.9.9"}},
+		{"not JSON", `{"cniVersion":`, pod.Path, 6, []string{"make the network configuration"}},
+		{"unknown version", strings.Replace(network("rail0", vf, "10.9.0.7/24"), "1.1.0", "9.9.9", 1), pod.Path, 1, []string{"9.9.9", "set cniVersion"}},
+		{"no name", strings.Replace(network("rail0", vf, "10.9.0.7/24"), `"name":"rail0",`, "", 1), pod.Path, 7, []string{"name"}},
 		{"malformed device", network("rail0", "3b:00.2", "10.9.0.7/24"), pod.Path, 7, []string{"deviceID", "3b:00.2"}},
 		{"no such device", network("rail0", "0000:7f:00.1", "10.9.0.7/24"), pod.Path, 11, []string{"0000:7f:00.1"}},
 		{"a PF", network("rail0", node.PF(t, 1), "10.9.0.7/24"), pod.Path, 102, []string{node.PF(t, 1)}},
