@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/podfabric/podfabric/netconf"
 )
@@ -39,7 +40,11 @@ func (s *Store) deliver(key string, p pod, files []file) ([]string, error) {
 	if why == nil {
 		why = errGone
 	}
-	if !errors.Is(why, errGone) {
+	switch {
+	case errors.Is(why, errGone):
+	case !errors.Is(why, syscall.ENOSPC) && !errors.Is(why, syscall.EDQUOT):
+		remedy = fmt.Sprintf("let nothing but podfabric's files stand in the pod's emptyDir %q, or set hint.require to false", names)
+	default:
 		remedy = fmt.Sprintf("make room for fabric.json and nccl.conf in the pod's volume %q, or set hint.require to false", names)
 	}
 	return warnings, &netconf.Problem{
