@@ -133,7 +133,7 @@ func noDevice() error {
 	return &Problem{
 		Code: CodeInvalid, Field: "deviceID", Found: "nothing",
 		Remedy: `add the annotation k8s.v1.cni.cncf.io/resourceName to the network and the resource to the pod, or write "deviceID"`,
-		Right:  `"deviceID": "0000:3b:00.2" from Multus, or "link" with "master"`,
+		Right:  `"deviceID": "0000:3b:00.2" from Multus`,
 	}
 }
 

@@ -76,6 +76,12 @@ func (a *adding) begin(ctx context.Context) error {
 	for _, w := range a.conf.Warnings {
 		a.log.WarnContext(ctx, w)
 	}
+	if a.conf.IPAM.Kind == netconf.IPAMDelegate {
+		// A plugin that is not there, by a slip of the pen perhaps, must not become a debt that no DEL can pay.
+		if err := a.Delegate.Find(call(a.rec)); err != nil {
+			return err
+		}
+	}
 	unlock, err := a.acquire(ctx)
 	if err != nil {
 		return err

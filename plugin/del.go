@@ -9,6 +9,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
@@ -72,7 +73,13 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		Owner: owner, Pod: t.Request.Pod, Network: t.Name, NetNS: attach.NetNS{Path: t.Request.NetNS}, Args: t.Request.Args,
 		Path: t.Request.Path, IPAM: record.IPAM{Kind: t.IPAM.Kind, Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate},
 	}
-	return errors.Join(p.releaseAddresses(ctx, rec), p.Hints.Drop(ctx, hintKey(rec), owner), p.dropUnrecorded(ctx, owner))
+	addrErr := p.releaseAddresses(ctx, rec)
+	if errors.Is(addrErr, delegate.ErrNotFound) {
+		// ADD refuses such a network before it records anything, and the runtime would call DEL for ever.
+		p.logger(rec).WarnContext(ctx, "nothing is recorded, and the IPAM plugin is not there to be asked", "error", addrErr.Error())
+		addrErr = nil
+	}
+	return errors.Join(addrErr, p.Hints.Drop(ctx, hintKey(rec), owner), p.dropUnrecorded(ctx, owner))
 }
 
 // dropUnrecorded removes what a write that was cut short leaves: a folder without a record.

@@ -42,6 +42,7 @@ type Leases interface {
 
 // Delegate is another CNI IPAM plugin, run as a process.
 type Delegate interface {
+	Find(c delegate.Call) error
 	Add(ctx context.Context, c delegate.Call) (*types100.Result, error)
 	Del(ctx context.Context, c delegate.Call) error
 }

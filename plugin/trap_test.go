@@ -180,6 +180,8 @@ type otherIPAM struct {
 	held  map[string]string // owner to address
 	calls []delegate.Call
 	last  byte
+	// missing is that the plugin is not installed.
+	missing error
 	// What it does instead of its work, if set.
 	onAdd func(context.Context) (*types100.Result, error)
 	onDel func(context.Context) error
@@ -204,6 +206,8 @@ func (i *otherIPAM) Add(ctx context.Context, c delegate.Call) (*types100.Result,
 	ipNet.IP = ip
 	return &types100.Result{CNIVersion: "1.0.0", IPs: []*types100.IPConfig{{Address: *ipNet, Gateway: net.IPv4(10, 9, 0, 254)}}}, nil
 }
+
+func (i *otherIPAM) Find(delegate.Call) error { return i.missing }
 
 func (i *otherIPAM) Del(ctx context.Context, c delegate.Call) error {
 	i.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,17 +127,25 @@ func atHome(n shower) ([]kernel.Device, error) {
 
 // ownerOf finds the attachment that has a device.
 func ownerOf(d kernel.Device, records []record.Record) *record.Record {
+	var owner *record.Record
 	for i, r := range records {
-		if !d.PCI.IsZero() && r.Device == d.PCI {
-			return &records[i]
+		if !has(r, d) {
+			continue
 		}
-		for _, rdma := range d.RDMA {
-			if d.PCI.IsZero() && r.Soft != "" && r.Soft == rdma.Name {
-				return &records[i]
-			}
+		// A record that only waits for something of a former owner names the device too.
+		if owner == nil || r.State != record.Returning && owner.State == record.Returning {
+			owner = &records[i]
 		}
 	}
-	return nil
+	return owner
+}
+
+// has tells whether a record is of a device.
+func has(r record.Record, d kernel.Device) bool {
+	if !d.PCI.IsZero() {
+		return r.Device == d.PCI
+	}
+	return slices.ContainsFunc(d.RDMA, func(rdma kernel.RDMAAt) bool { return r.Soft != "" && r.Soft == rdma.Name })
 }
 
 // podOf finds the pod whose namespace a place is.

@@ -56,11 +56,10 @@ func newValidate(n noder, s streams) *cobra.Command {
 				return err
 			}
 			list := []verdict{}
+			var unread error // one input that cannot be read keeps no other from its verdict
 			for _, name := range args {
 				found, judgeErr := judgeFile(judging{file: name, node: node, known: known}, s.in)
-				if judgeErr != nil {
-					return judgeErr
-				}
+				unread = errors.Join(unread, judgeErr)
 				list = append(list, found...)
 			}
 			if asJSON {
@@ -68,7 +67,7 @@ func newValidate(n noder, s streams) *cobra.Command {
 			} else {
 				printVerdicts(s.out, list)
 			}
-			if err == nil && slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject }) {
+			if err = errors.Join(err, unread); err == nil && slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject }) {
 				return errFindings
 			}
 			return err

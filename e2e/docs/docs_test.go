@@ -87,6 +87,30 @@ func TestExamplesParse(t *testing.T) {
 	}
 }
 
+// Each block of docs/ipam.md is a whole section ipam, for a rail on a node that has all that the page speaks of.
+func TestAddressesOfTheGuide(t *testing.T) {
+	t.Parallel()
+	node, err := netconf.ParseNode([]byte(`{"index":17,"rails":{"0":{"subnet":"10.3.17.0/27","gateway":"10.3.17.1"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```json\n(.*?)```").FindAllStringSubmatch(read(t, "docs/ipam.md"), -1)
+	if len(blocks) != 4 {
+		t.Fatalf("docs/ipam.md has %d examples", len(blocks))
+	}
+	for _, m := range blocks {
+		conf := `{"cniVersion":"1.1.0","name":"n","type":"podfabric","deviceID":"0000:3b:00.2","rail":0,"ipam":` + m[1] + `}`
+		c, err := netconf.Parse(netconf.Raw{Stdin: []byte(conf), ContainerID: "c", NetNS: "/run/netns/c", IfName: "net1"}, node)
+		if err != nil || len(c.Warnings) > 0 {
+			t.Errorf("%s: %v, %q", m[1], err, c.Warnings)
+		}
+		// 17 blocks of 64 addresses before it: 10.1.0.0 + 17*64 = 10.1.4.64.
+		if strings.Contains(m[1], "perNode") && !strings.HasPrefix(c.IPAM.Ranges[0][0].First.String(), "10.1.4.") {
+			t.Errorf("node 17's block begins at %s", c.IPAM.Ranges[0][0].First)
+		}
+	}
+}
+
 // The README shows what deploy/examples holds, so that what is read is what is tested.
 func TestReadmeShowsTheExamples(t *testing.T) {
 	t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
@@ -67,6 +68,14 @@ type Call struct {
 	Config []byte // the whole network configuration as it came, which delegates read more of than the section "ipam"
 	// What CNI passes in the environment.
 	ContainerID, NetNS, IfName, Args, Path string
+}
+
+// Find looks for the plugin in Path without calling it; the error wraps ErrNotFound.
+func (Caller) Find(call Call) error {
+	if _, err := find(call.Plugin, filepath.SplitList(call.Path)); err != nil {
+		return fmt.Errorf("call IPAM plugin %s: %w", call.Plugin, err)
+	}
+	return nil
 }
 
 // Add calls ADD and gives the result in its 1.1 form, whatever version the delegate answered in.

@@ -26,7 +26,8 @@ func main() {
 
 // tell is the story from beginning to end.
 func tell() error {
-	heading("A node with two RDMA NICs (emulated), two virtual functions each, RDMA namespaces exclusive")
+	heading("A node with two RDMA NICs (emulated), two virtual functions each, RDMA namespaces exclusive.\n" +
+		"   The first function of each has no RDMA device of its own: soft RoCE, which can carry bytes, will take its place")
 	if err := writeNode(); err != nil {
 		return err
 	}
@@ -75,12 +76,13 @@ func traffic(a, b *pod) error {
 	if err := ready(a, b); err != nil {
 		return err
 	}
-	fmt.Println("First with GID index 9, as if copied from somewhere. Its slot is empty:")
+	fmt.Println("First with GID index 9, as if copied from somewhere. Its slot is empty:\n$ ib_write_bw -d", a.port.Device, "-x 9", b.ip())
 	if out, err := bandwidth(a, b, 9, 9); err == nil {
 		return fmt.Errorf("traffic with an empty GID slot succeeded:\n%s", out)
 	}
 	fmt.Println("  refused, as it must be")
-	fmt.Printf("Now with the hint's: %s index %d, %s index %d.\n", a.port.Device, *a.port.GIDIndex, b.port.Device, *b.port.GIDIndex)
+	fmt.Printf("Now with the hints' own. Emulated, so the figure says that bytes flow, not how fast:\n$ ib_write_bw -d %s -x %d %s\n",
+		a.port.Device, *a.port.GIDIndex, b.ip())
 	out, err := bandwidth(a, b, *a.port.GIDIndex, *b.port.GIDIndex)
 	if err != nil {
 		return fmt.Errorf("traffic by the hint: %w", err)
@@ -148,6 +150,12 @@ func (p *pod) conf() string {
  "ipam": {"type": "static", "addresses": [{"address": %q}]}}`, p.pci, rdma, p.address)
 }
 
+// ip is the pod's address without the prefix length.
+func (p *pod) ip() string {
+	ip, _, _ := strings.Cut(p.address, "/")
+	return ip
+}
+
 func (p *pod) volume() string {
 	return filepath.Join("/var/lib/kubelet/pods", p.uid, "volumes/kubernetes.io~empty-dir/podfabric")
 }
@@ -160,7 +168,7 @@ func (p *pod) attach() error {
 	if err := quiet("ip", "netns", "add", p.name); err != nil {
 		return err
 	}
-	fmt.Printf("$ podfabric ADD < rail0.json\n%s\n", indent(p.conf()))
+	fmt.Printf("$ CNI_COMMAND=ADD podfabric <<EOF     # as the runtime calls it; other CNI_ variables left out\n%s\n", indent(p.conf()))
 	out, err := p.call("ADD")
 	if err != nil {
 		return fmt.Errorf("ADD for %s: %w: %s", p.name, err, out)
@@ -189,7 +197,7 @@ func (p *pod) attach() error {
 }
 
 func (p *pod) detach() error {
-	fmt.Printf("$ podfabric DEL   # %s\n", p.name)
+	fmt.Printf("$ CNI_COMMAND=DEL podfabric     # for %s\n", p.name)
 	if out, err := p.call("DEL"); err != nil {
 		return fmt.Errorf("DEL for %s: %w: %s", p.name, err, out)
 	}
@@ -214,9 +222,8 @@ func (p *pod) call(verb string) (string, error) {
 
 // ready waits until the two pods reach each other: the emulated wire takes a moment.
 func ready(a, b *pod) error {
-	to, _, _ := strings.Cut(b.address, "/")
 	for end := time.Now().Add(30 * time.Second); ; {
-		err := quiet("ip", "netns", "exec", a.name, "ping", "-c", "1", "-W", "1", to)
+		err := quiet("ip", "netns", "exec", a.name, "ping", "-c", "1", "-W", "1", b.ip())
 		if err == nil || time.Now().After(end) {
 			return err
 		}
@@ -229,11 +236,10 @@ func bandwidth(a, b *pod, indexA, indexB int) (string, error) {
 	if err := server.Start(); err != nil {
 		return "", err
 	}
-	to, _, _ := strings.Cut(b.address, "/")
 	var out []byte
 	var err error
 	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
-		out, err = perftest(a, indexA, to).CombinedOutput()
+		out, err = perftest(a, indexA, b.ip()).CombinedOutput()
 		if !strings.Contains(string(out), "Couldn't connect") {
 			break
 		}
