@@ -5,7 +5,7 @@ go 1.26.8
 require (
 	github.com/Mellanox/rdmamap v1.2.0
 	github.com/containernetworking/cni v1.3.1
-	github.com/containernetworking/plugins v1.10.0
+	github.com/containernetworking/plugins v1.9.1
 	github.com/gofrs/flock v0.13.2
 	github.com/google/go-cmp v0.7.0
 	github.com/google/renameio/v2 v2.0.2
@@ -23,5 +23,6 @@ require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/spf13/afero v1.15.0 // indirect
 	github.com/spf13/pflag v1.0.9 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/text v0.42.0 // indirect
 )
