@@ -12,7 +12,7 @@ import (
 
 	"github.com/containernetworking/cni/pkg/types"
 
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Kind is what an attachment is made of: the key "link".
@@ -33,7 +33,7 @@ type Conf struct {
 	CNIVersion string
 	Name       string // of the network
 	Kind       Kind
-	Device     pci.Addr // KindVF: the function to move
+	Device     bus.ID // KindVF, KindDevice: what to move; zero: not named, or not to be moved
 	MTU        MTU
 	RDMA       RDMA
 	Rail       *int // number of the rail, 0 to 63; nil when the network says none

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -67,7 +68,7 @@ func problem(t *testing.T, err error) *netconf.Problem {
 // base is the Conf of vf("") through raw.
 func base() netconf.Conf {
 	return netconf.Conf{
-		CNIVersion: "1.1.0", Name: "rail0", Kind: netconf.KindVF, Device: pci.Addr{Bus: 0x3b, Function: 2},
+		CNIVersion: "1.1.0", Name: "rail0", Kind: netconf.KindVF, Device: bus.PCI(pci.Addr{Bus: 0x3b, Function: 2}),
 		RDMA: netconf.RDMA{Mode: netconf.RDMAAuto, Wait: time.Second},
 		Hint: netconf.Hint{Volume: "podfabric", NCCL: "2.21", NoRight: netconf.NoRightWarn},
 		Request: netconf.Request{
@@ -161,7 +162,7 @@ func TestParseAccepts(t *testing.T) {
 			name: "a device that the node lets the pod choose", node: `{"podMayChooseDevice":true}`,
 			stdin: vf(`,"capabilities":{"deviceID":true},"runtimeConfig":{"deviceID":"0000:3b:00.5"}`),
 			want: func(c *netconf.Conf) {
-				c.Device.Function = 5
+				c.Device.PCI.Function = 5
 				c.Warnings = []string{`runtimeConfig.deviceID: the pod chose device "0000:3b:00.5" instead of "0000:3b:00.2"`}
 			},
 		},

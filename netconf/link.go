@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -138,15 +139,15 @@ func noDevice() error {
 }
 
 // vf reads the address of a virtual function.
-func vf(device, field string) (pci.Addr, error) {
+func vf(device, field string) (bus.ID, error) {
 	const right = `the PCI address of a VF as "0000:3b:00.2"`
 	a, err := pci.Parse(device)
 	problem := &Problem{Code: CodeInvalid, Field: field, Found: quote(device), Right: right}
 	switch {
 	case err == nil && !a.IsZero():
-		return a, nil
+		return bus.PCI(a), nil
 	case device == "":
-		return pci.Addr{}, noDevice()
+		return bus.ID{}, noDevice()
 	case isNumber(device):
 		problem.Remedy = "use an SR-IOV resource: this number is from the RDMA shared device plugin, whose resources are for macvlan"
 	case isSF(device):
@@ -154,5 +155,5 @@ func vf(device, field string) (pci.Addr, error) {
 	default:
 		problem.Remedy = "write the device as a full PCI address"
 	}
-	return pci.Addr{}, problem
+	return bus.ID{}, problem
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -30,7 +31,7 @@ type Node struct {
 	// PodMayChooseDevice lets runtimeConfig.deviceID, which a pod's annotation fills, differ from the configuration's.
 	PodMayChooseDevice bool
 	// OverrideGuards are the functions that may be given away though the node itself uses them.
-	OverrideGuards []pci.Addr
+	OverrideGuards []bus.ID
 	KubeletRoot    string
 	Delivery       Delivery
 	Uverbs         UverbsPolicy
@@ -115,7 +116,7 @@ func (n Node) AllowsSubnet(p netip.Prefix) bool {
 }
 
 // Overrides tells whether the guards for devices in use are lifted for the function.
-func (n Node) Overrides(a pci.Addr) bool { return slices.Contains(n.OverrideGuards, a) }
+func (n Node) Overrides(id bus.ID) bool { return slices.Contains(n.OverrideGuards, id) }
 
 // deadline is Deadline, with the default for a Node that did not come from ParseNode.
 func (n Node) deadline() time.Duration {

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -34,7 +35,7 @@ func TestParseNode(t *testing.T) {
 		{"empty object", "{}", func(*netconf.Node) {}},
 		{"lists empty", `{"allow":{"pfs":[],"masters":[],"kinds":[],"subnets":[]},"overrideGuards":[]}`, func(n *netconf.Node) {
 			n.Allow = netconf.Allow{PFs: []pci.Addr{}, Masters: []string{}, Kinds: []netconf.Kind{}, Subnets: []netip.Prefix{}}
-			n.OverrideGuards = []pci.Addr{}
+			n.OverrideGuards = []bus.ID{}
 		}},
 		{
 			"everything", `{"version":1,"index":17,"rails":{"0":{"pci":"0000:3b:00.0","subnet":"10.0.17.0/27","gateway":"10.0.17.1"},"12":{}},
@@ -43,7 +44,7 @@ func TestParseNode(t *testing.T) {
 			"uverbs":"agent","deadline":"1m","log":{"file":"/var/log/podfabric.log","level":"debug","format":"json"}}`,
 			func(n *netconf.Node) {
 				*n = netconf.Node{
-					Index: new(17), ExpectedRails: 8, PodMayChooseDevice: true, OverrideGuards: []pci.Addr{pf},
+					Index: new(17), ExpectedRails: 8, PodMayChooseDevice: true, OverrideGuards: []bus.ID{bus.PCI(pf)},
 					Rails: map[int]netconf.Rail{0: {PCI: pf, Subnet: subnet, Gateway: netip.MustParseAddr("10.0.17.1")}, 12: {}},
 					Allow: netconf.Allow{
 						PFs: []pci.Addr{pf}, Masters: []string{"ens1"}, Kinds: []netconf.Kind{"vf", "device"}, Subnets: []netip.Prefix{subnet},
@@ -129,7 +130,7 @@ func TestNodeAllows(t *testing.T) {
 	ask := func(n netconf.Node) answers {
 		return answers{
 			PF: n.AllowsPF(pf), Master: n.AllowsMaster("ens1"), Kind: n.AllowsKind(netconf.KindVF),
-			Wide: n.AllowsSubnet(prefix("10.0.0.0/8")), Narrow: n.AllowsSubnet(prefix("10.1.2.0/24")), Override: n.Overrides(pf),
+			Wide: n.AllowsSubnet(prefix("10.0.0.0/8")), Narrow: n.AllowsSubnet(prefix("10.1.2.0/24")), Override: n.Overrides(bus.PCI(pf)),
 		}
 	}
 	for _, tt := range []struct {

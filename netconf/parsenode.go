@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -128,7 +129,7 @@ func (r nodeReader) words() error {
 	if r.node.Uverbs, err = choice(r.root.get("uverbs"), "uverbs", UverbsRefuse, UverbsAgent); err != nil {
 		return err
 	}
-	r.node.OverrideGuards, err = functions(r.root.get("overrideGuards"), "overrideGuards")
+	r.node.OverrideGuards, err = devices(r.root.get("overrideGuards"), "overrideGuards")
 	return err
 }
 
@@ -138,6 +139,24 @@ func absolute(v *value, field string) (string, error) {
 		return "", invalid("write "+field+" as a path from the root", field, v, "a path that begins with /")
 	}
 	return path.Clean(v.str()), nil
+}
+
+// devices reads a list of PCI addresses and sub-functions.
+func devices(v *value, field string) ([]bus.ID, error) {
+	list, err := texts(v, field)
+	if list == nil || err != nil {
+		return nil, err
+	}
+	out := make([]bus.ID, 0, len(list))
+	for i, text := range list {
+		id, err := bus.Parse(text)
+		if err != nil {
+			return nil, invalid("write "+item(field, i)+" as a PCI address or a sub-function", item(field, i), v.items[i],
+				`a device as "0000:3b:00.0" or "mlx5_core.sf.4"`)
+		}
+		out = append(out, id)
+	}
+	return out, nil
 }
 
 // functions reads a list of PCI addresses.

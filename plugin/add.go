@@ -112,7 +112,7 @@ func (a *adding) begin(ctx context.Context) error {
 }
 
 func (a *adding) observe(ctx context.Context) (attach.Facts, error) {
-	facts, err := a.session.Observe(ctx, attach.Query{PCI: a.rec.Device, Soft: a.rec.Soft})
+	facts, err := a.session.Observe(ctx, attach.Query{Device: a.rec.Device, Soft: a.rec.Soft})
 	if err != nil {
 		return attach.Facts{}, fmt.Errorf("observe %s: %w", a.rec.Device, err)
 	}

@@ -34,6 +34,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/plugin/statedir"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
@@ -94,6 +95,7 @@ func sentinels() map[string]struct {
 		"rdmans.ErrPermission":          {rdmans.ErrPermission, 199},
 		"rdmans.ErrNoNamespace":         {rdmans.ErrNoNamespace, 199},
 		"rdmans/pci.ErrSyntax":          {pci.ErrSyntax, 199},
+		"rdmans/bus.ErrSyntax":          {bus.ErrSyntax, 199},
 		"rdmans/sysfs.ErrNotExist":      {sysfs.ErrNotExist, 199},
 		"rdmans/sysfs.ErrSyntax":        {sysfs.ErrSyntax, 199},
 	}
@@ -129,7 +131,7 @@ func TestAnswersAreComplete(t *testing.T) {
 	var found []string
 	for _, folder := range []string{
 		"ipam", "ipam/lease", "nccl", "netconf", "plugin", "plugin/attach", "plugin/delegate", "plugin/hint", "plugin/kernel", "plugin/link",
-		"plugin/lock", "plugin/record", "plugin/statedir", "rdmans", "rdmans/pci", "rdmans/sysfs",
+		"plugin/lock", "plugin/record", "plugin/statedir", "rdmans", "rdmans/bus", "rdmans/pci", "rdmans/sysfs",
 	} {
 		entries, err := os.ReadDir("../" + folder)
 		must(t, err)

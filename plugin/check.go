@@ -64,7 +64,7 @@ func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings
 	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
 		return []string{"the pod's network namespace is another one now"}, nil, nil
 	}
-	now, err := s.Observe(ctx, attach.Query{PCI: rec.Device, Soft: rec.Soft})
+	now, err := s.Observe(ctx, attach.Query{Device: rec.Device, Soft: rec.Soft})
 	if err != nil {
 		return nil, nil, fmt.Errorf("observe %s: %w", rec.Device, err)
 	}

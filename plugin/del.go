@@ -11,7 +11,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Del takes an attachment back. It needs name, container, interface and address section of the configuration; all else comes
@@ -92,7 +92,7 @@ func (p *Plugin) dropUnrecorded(ctx context.Context, owner attach.Owner) error {
 	if _, err := p.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
 		return nil // an ADD began meanwhile, and its attachment is another DEL's
 	}
-	return p.Records.Drop(owner, pci.Addr{})
+	return p.Records.Drop(owner, bus.ID{})
 }
 
 // guess makes a record out of what is known without one: the claim names the device, and the names that it has at home are

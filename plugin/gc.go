@@ -50,7 +50,7 @@ func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	if !s.PodNS().IsZero() && rec.State == record.Intent && p.Now().Sub(rec.Created) < p.deadline()+undoLimit {
 		return true, nil
 	}
-	now, err := s.Observe(ctx, attach.Query{PCI: rec.Device, Soft: rec.Soft})
+	now, err := s.Observe(ctx, attach.Query{Device: rec.Device, Soft: rec.Soft})
 	if err != nil {
 		return false, fmt.Errorf("observe %s: %w", rec.Device, err)
 	}

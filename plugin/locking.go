@@ -12,7 +12,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/lock"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // The locks are taken in this order and no other: attachment, device, (pool and pod hint inside their stores), RDMA move.
@@ -20,7 +20,7 @@ import (
 const moveLock = "rdma-move"
 
 // locked takes the locks of an attachment and of its device.
-func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev pci.Addr, verb string) (func(), error) {
+func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev bus.ID, verb string) (func(), error) {
 	holder := verb + " " + owner.String()
 	first, err := p.lock(ctx, "attachment "+owner.String(), holder)
 	if err != nil {
@@ -41,7 +41,7 @@ func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev pci.Addr, v
 }
 
 // lockDevice takes the lock of a device alone; whoever needs the attachment's too takes that one first.
-func (p *Plugin) lockDevice(ctx context.Context, dev pci.Addr, holder string) (func(), error) {
+func (p *Plugin) lockDevice(ctx context.Context, dev bus.ID, holder string) (func(), error) {
 	return p.lock(ctx, "device "+dev.String(), holder)
 }
 
@@ -67,7 +67,7 @@ type stepper struct {
 	plugin *Plugin
 	log    *slog.Logger
 	holder string
-	device pci.Addr
+	device bus.ID
 	// steady refuses a move into the pod that would change the uverbs number.
 	steady bool
 	// unmoved is the reverse of a move that was never begun, since its lock could not be had: undoing it needs no lock, and
@@ -102,7 +102,7 @@ func (s *stepper) apply(ctx context.Context, step attach.Step) error {
 	}
 	defer release()
 	if s.steady && move.Soft == "" && move.To == attach.Pod {
-		now, err := s.Observe(ctx, attach.Query{PCI: s.device})
+		now, err := s.Observe(ctx, attach.Query{Device: s.device})
 		if err != nil {
 			return fmt.Errorf("look at uverbs numbers: %w", err)
 		}

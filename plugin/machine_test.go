@@ -17,7 +17,7 @@ import (
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // machine is a node in memory with the stores that plugin.New makes in a folder of its own. A bystander pod has VF 2 all the
@@ -48,13 +48,13 @@ func newMachineIn(t *testing.T, dir string, mode attach.Mode) *machine {
 	m.trap = &trap{at: -1, kernel: m.Kernel}
 	must(t, os.Mkdir(filepath.Join(m.dir, "run"), 0o755))
 	must(t, os.Mkdir(filepath.Join(m.dir, "kubelet"), 0o755))
-	pf := attachtest.PF{PCI: vfAddr(0), Link: "ens1f0", MTU: 9000}
+	pf := attachtest.PF{PCI: vfAddr(0).PCI, Link: "ens1f0", MTU: 9000}
 	if mode != attach.NoRDMA {
 		pf.RDMA = "mlx5_0"
 	}
 	m.AddPF(pf)
 	for n := 2; n <= 7; n++ {
-		vf := attachtest.VF{PCI: vfAddr(n), PF: vfAddr(0), Number: n - 2, Link: fmt.Sprintf("ens1f0v%d", n-2), Up: n == upVF}
+		vf := attachtest.VF{ID: vfAddr(n), PF: vfAddr(0).PCI, Number: n - 2, Link: fmt.Sprintf("ens1f0v%d", n-2), Up: n == upVF}
 		if n != softVF && mode != attach.NoRDMA {
 			vf.RDMA = fmt.Sprintf("mlx5_%d", n)
 		}
@@ -220,4 +220,4 @@ func (m *machine) gc(t *testing.T, valid ...request) error {
 func (m *machine) where(dev int) [2]string { return m.Where(vfAddr(dev)) }
 
 // vfs are the devices that no test's start has in a pod.
-func vfs() []pci.Addr { return []pci.Addr{vfAddr(3), vfAddr(4), vfAddr(6), vfAddr(7)} }
+func vfs() []bus.ID { return []bus.ID{vfAddr(3), vfAddr(4), vfAddr(6), vfAddr(7)} }

@@ -33,7 +33,7 @@ func TestConcurrency(t *testing.T) {
 				p := m.process()
 				all.Go(func() {
 					for round := range 6 {
-						dev := int(vfs()[random.IntN(4)].Function)
+						dev := int(vfs()[random.IntN(4)].PCI.Function)
 						r := request{pod: fmt.Sprintf("w%d-%d", worker, round), dev: dev, ipam: []string{v4Range, delegated, dualRange}[random.IntN(3)]}
 						if live(t, m, p, r, owners, random.IntN(5)) {
 							mu.Lock()

@@ -179,7 +179,7 @@ func (r *releasing) await(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-func (r *releasing) query() attach.Query { return attach.Query{PCI: r.rec.Device, Soft: r.rec.Soft} }
+func (r *releasing) query() attach.Query { return attach.Query{Device: r.rec.Device, Soft: r.rec.Soft} }
 
 // ours fails when another attachment holds the claim. No claim at all is ours: a crash may have come between record and claim.
 // So is one that is none, which keeps everybody else from claiming the device.

@@ -12,15 +12,15 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Machine is what repair needs of the node beside sessions.
 type Machine interface {
 	// Functions lists the PCI functions that have an RDMA device, in whatever namespace that is.
-	Functions(ctx context.Context) ([]pci.Addr, error)
+	Functions(ctx context.Context) ([]bus.ID, error)
 	// Promised tells whether kubelet has set a device aside for a container. Its device node is chosen by then.
-	Promised(ctx context.Context, dev pci.Addr) (bool, error)
+	Promised(ctx context.Context, dev bus.ID) (bool, error)
 	// Scratch makes an empty network namespace; path leads to it until end is called.
 	Scratch(ctx context.Context) (path string, end func(), err error)
 }
@@ -263,7 +263,7 @@ func (r *repairing) claims(ctx context.Context) error {
 }
 
 // unclaim removes a stale claim. An ADD writes record and claim under the lock of the device.
-func (r *repairing) unclaim(ctx context.Context, dev pci.Addr) error {
+func (r *repairing) unclaim(ctx context.Context, dev bus.ID) error {
 	unlock, err := r.lockDevice(ctx, dev, repairVerb)
 	if err != nil {
 		return err

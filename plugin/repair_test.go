@@ -20,6 +20,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -28,24 +29,24 @@ type damaged struct {
 	*attachtest.Kernel
 	plugin   *plugin.Plugin
 	dir      string
-	promised map[pci.Addr]bool
+	promised map[bus.ID]bool
 	scratch  int
 }
 
 const softVF = 5 // the VF without an RDMA device
 
-func vfAddr(n int) pci.Addr { return pci.Addr{Bus: 0x3b, Function: uint8(n)} }
+func vfAddr(n int) bus.ID { return bus.PCI(pci.Addr{Bus: 0x3b, Function: uint8(n)}) }
 
 func newDamaged(t *testing.T) *damaged {
 	t.Helper()
-	d := &damaged{Kernel: attachtest.New(attach.Exclusive), dir: t.TempDir(), promised: map[pci.Addr]bool{}}
+	d := &damaged{Kernel: attachtest.New(attach.Exclusive), dir: t.TempDir(), promised: map[bus.ID]bool{}}
 	must(t, os.Mkdir(filepath.Join(d.dir, "run"), 0o755))
-	pf := vfAddr(0)
+	pf := vfAddr(0).PCI
 	d.AddPF(attachtest.PF{PCI: pf, Link: "ens1f0", MTU: 9000, RDMA: "mlx5_0"})
 	for n := 2; n <= 4; n++ {
-		d.AddVF(attachtest.VF{PCI: vfAddr(n), PF: pf, Number: n - 2, Link: fmt.Sprintf("ens1f0v%d", n-2), RDMA: fmt.Sprintf("mlx5_%d", n)})
+		d.AddVF(attachtest.VF{ID: vfAddr(n), PF: pf, Number: n - 2, Link: fmt.Sprintf("ens1f0v%d", n-2), RDMA: fmt.Sprintf("mlx5_%d", n)})
 	}
-	d.AddVF(attachtest.VF{PCI: vfAddr(softVF), PF: pf, Number: 3, Link: "ens1f0v3"})
+	d.AddVF(attachtest.VF{ID: vfAddr(softVF), PF: pf, Number: 3, Link: "ens1f0v3"})
 	d.plugin = plugin.New(plugin.Config{
 		Dir: filepath.Join(d.dir, "run"), Stderr: io.Discard,
 		Open: func(ctx context.Context, netns string) (plugin.Session, error) { return d.Open(ctx, netns) },
@@ -54,11 +55,11 @@ func newDamaged(t *testing.T) *damaged {
 	return d
 }
 
-func (d *damaged) Functions(context.Context) ([]pci.Addr, error) {
-	return []pci.Addr{vfAddr(0), vfAddr(2), vfAddr(3), vfAddr(4)}, nil
+func (d *damaged) Functions(context.Context) ([]bus.ID, error) {
+	return []bus.ID{vfAddr(0), vfAddr(2), vfAddr(3), vfAddr(4)}, nil
 }
 
-func (d *damaged) Promised(_ context.Context, dev pci.Addr) (bool, error) {
+func (d *damaged) Promised(_ context.Context, dev bus.ID) (bool, error) {
 	return d.promised[dev], nil
 }
 
@@ -70,7 +71,7 @@ func (d *damaged) Scratch(context.Context) (string, func(), error) {
 }
 
 // request is an ADD of a VF to the pod "pod1".
-func (d *damaged) request(dev pci.Addr, more string) netconf.Raw {
+func (d *damaged) request(dev bus.ID, more string) netconf.Raw {
 	const pod, uid = "pod1", "00000000-0000-0000-0000-000000000001"
 	return netconf.Raw{
 		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.0.0","name":"rail0","type":"podfabric","deviceID":%q,
@@ -81,7 +82,7 @@ func (d *damaged) request(dev pci.Addr, more string) netconf.Raw {
 }
 
 // add makes that pod and attaches the VF.
-func (d *damaged) add(t *testing.T, dev pci.Addr, more string) netconf.Raw {
+func (d *damaged) add(t *testing.T, dev bus.ID, more string) netconf.Raw {
 	t.Helper()
 	d.AddNetNS("/run/netns/pod1")
 	raw := d.request(dev, more)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // names gives devices at home the names back that they had before their first attachment of this boot.
@@ -48,7 +48,7 @@ type misnaming struct {
 
 // misnamed compares a device that nobody owns with what was kept of it. Only names count: MTU, MAC and state may be the
 // node's owner's doing.
-func (r *repairing) misnamed(ctx context.Context, dev pci.Addr) (misnaming, error) {
+func (r *repairing) misnamed(ctx context.Context, dev bus.ID) (misnaming, error) {
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
 		return misnaming{}, nil // owned, or not known to be free
 	}
@@ -59,7 +59,7 @@ func (r *repairing) misnamed(ctx context.Context, dev pci.Addr) (misnaming, erro
 	if err != nil {
 		return misnaming{}, fmt.Errorf("read the home names of %s: %w", dev, err)
 	}
-	now, err := r.host.Observe(ctx, attach.Query{PCI: dev})
+	now, err := r.host.Observe(ctx, attach.Query{Device: dev})
 	if err != nil {
 		return misnaming{}, fmt.Errorf("observe %s: %w", dev, err)
 	}
@@ -95,7 +95,7 @@ func judgeNames(home, now attach.Facts) misnaming {
 	return m
 }
 
-func (r *repairing) rename(ctx context.Context, dev pci.Addr) (string, error) {
+func (r *repairing) rename(ctx context.Context, dev bus.ID) (string, error) {
 	unlock, err := r.lockDevice(ctx, dev, repairVerb)
 	if err != nil {
 		return "", err
@@ -116,7 +116,7 @@ func (r *repairing) rename(ctx context.Context, dev pci.Addr) (string, error) {
 
 // numbered is an RDMA device at home with its verbs device, and why it cannot be moved for a moment; empty: it can.
 type numbered struct {
-	dev    pci.Addr
+	dev    bus.ID
 	name   string
 	uverbs int
 	busy   string
@@ -199,11 +199,11 @@ func closeHoles(inUse []int, home []numbered) (moves, stuck []bounce) { //nolint
 
 // number looks at one device; ok is false when it is not at home, belongs to an attachment or is no VF, and so no business of
 // repair's.
-func (r *repairing) number(ctx context.Context, s Session, dev pci.Addr) (numbered, bool, error) {
+func (r *repairing) number(ctx context.Context, s Session, dev bus.ID) (numbered, bool, error) {
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
 		return numbered{}, false, nil // owned, or not known to be free
 	}
-	now, err := s.Observe(ctx, attach.Query{PCI: dev})
+	now, err := s.Observe(ctx, attach.Query{Device: dev})
 	if err != nil {
 		return numbered{}, false, fmt.Errorf("observe %s: %w", dev, err)
 	}
@@ -261,7 +261,7 @@ func (r *repairing) bounceThrough(ctx context.Context, s Session, b bounce) (str
 	if d.busy != "" {
 		return d.busy, nil
 	}
-	now, err := s.Observe(ctx, attach.Query{PCI: b.dev})
+	now, err := s.Observe(ctx, attach.Query{Device: b.dev})
 	if err != nil {
 		return "", fmt.Errorf("observe %s: %w", b.dev, err)
 	}

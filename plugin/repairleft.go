@@ -13,7 +13,7 @@ import (
 	"github.com/podfabric/podfabric/ipam/lease"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // leases frees the addresses of attachments that are not recorded. An ADD records itself before it takes an address, and a
@@ -49,7 +49,7 @@ func (r *repairing) leases(ctx context.Context) error {
 
 // free holds the attachment's lock, under which an ADD of it records itself.
 func (r *repairing) free(ctx context.Context, owner attach.Owner) error {
-	unlock, err := r.locked(ctx, owner, pci.Addr{}, repairVerb)
+	unlock, err := r.locked(ctx, owner, bus.ID{}, repairVerb)
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func TestStatus(t *testing.T) {
 			t.Helper()
 			for n, dev := range vfs() {
 				m.pod(string(rune('a' + n)))
-				m.mustAdd(t, request{pod: string(rune('a' + n)), dev: int(dev.Function)})
+				m.mustAdd(t, request{pod: string(rune('a' + n)), dev: int(dev.PCI.Function)})
 			}
 		}, nil},
 		{"no RDMA", func(_ *testing.T, m *machine) { m.SetMode(attach.NoRDMA) }, nil},

@@ -18,7 +18,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
@@ -108,12 +108,12 @@ func (m *machine) Records() ([]record.Record, []error) {
 func (m *machine) Node() (netconf.Node, error) { return plugin.ReadNode(m.path(netconf.NodePath)) }
 
 // Functions lists the functions that have an RDMA device somewhere.
-func (m *machine) Functions(context.Context) ([]pci.Addr, error) {
+func (m *machine) Functions(context.Context) ([]bus.ID, error) {
 	functions, err := m.AtHome()
-	var out []pci.Addr
+	var out []bus.ID
 	for _, fn := range functions {
 		if len(fn.RDMA)+len(fn.Uverbs) > 0 {
-			out = append(out, fn.PCI)
+			out = append(out, bus.PCI(fn.PCI))
 		}
 	}
 	return out, err
@@ -121,7 +121,7 @@ func (m *machine) Functions(context.Context) ([]pci.Addr, error) {
 
 // Promised looks for the device in kubelet's list of the devices that it gave to containers (pkg/kubelet/cm/devicemanager). An entry
 // of a container that has ended stays for a while; that errs on the safe side.
-func (m *machine) Promised(_ context.Context, dev pci.Addr) (bool, error) {
+func (m *machine) Promised(_ context.Context, dev bus.ID) (bool, error) {
 	node, err := m.Node()
 	if err != nil {
 		if node, err = netconf.ParseNode(nil); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
@@ -143,7 +144,7 @@ func ownerOf(d kernel.Device, records []record.Record) *record.Record {
 // has tells whether a record is of a device.
 func has(r record.Record, d kernel.Device) bool {
 	if !d.PCI.IsZero() {
-		return r.Device == d.PCI
+		return r.Device == bus.PCI(d.PCI)
 	}
 	return slices.ContainsFunc(d.RDMA, func(rdma kernel.RDMAAt) bool { return r.Soft != "" && r.Soft == rdma.Name })
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
@@ -85,12 +86,12 @@ func exampleNode() *shownNode {
 		records: []record.Record{
 			{
 				State: record.Done, Owner: attach.Owner{ContainerID: "c1", IfName: "net1"}, Pod: netconf.Pod{Namespace: "team-a", Name: "train-0"},
-				Network: "rail0", Kind: netconf.KindVF, Device: fn(3), Moved: true, NetNS: attach.NetNS{Path: "/var/run/netns/cni-1", Dev: 4, Ino: 1},
+				Network: "rail0", Kind: netconf.KindVF, Device: bus.PCI(fn(3)), Moved: true, NetNS: attach.NetNS{Path: "/var/run/netns/cni-1", Dev: 4, Ino: 1},
 				Addresses: []netip.Prefix{netip.MustParsePrefix("10.1.0.7/16")}, Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 			},
 			{
 				State: record.Returning, Owner: attach.Owner{ContainerID: "c0", IfName: "net1"}, Pod: netconf.Pod{Name: "old"}, Network: "rail0",
-				Kind: netconf.KindVF, Device: fn(4), NetNS: attach.NetNS{Path: "/var/run/netns/cni-0", Dev: 4, Ino: 4026532009},
+				Kind: netconf.KindVF, Device: bus.PCI(fn(4)), NetNS: attach.NetNS{Path: "/var/run/netns/cni-0", Dev: 4, Ino: 4026532009},
 				Created: time.Date(2026, 1, 2, 5, 4, 0, 0, time.UTC),
 			},
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // judgeText judges a text for a node of which nothing is known.
@@ -180,7 +181,7 @@ func TestPromised(t *testing.T) {
 	m := &machine{root: t.TempDir()}
 	ask := func(want bool) {
 		t.Helper()
-		if got, err := m.Promised(t.Context(), fn(2)); err != nil || got != want {
+		if got, err := m.Promised(t.Context(), bus.PCI(fn(2))); err != nil || got != want {
 			t.Errorf("promised: %t, %v, want %t", got, err, want)
 		}
 	}

@@ -40,20 +40,20 @@ var effects = []string{
 
 var rules = []rule{
 	{
-		of:      []string{"netconf", "plugin/attach", "nccl", "ipam", "rdmans/pci"},
+		of:      []string{"netconf", "plugin/attach", "nccl", "ipam", "rdmans/pci", "rdmans/bus"},
 		deny:    effects,
 		because: "it decides and does nothing else: the same input gives the same answer on any machine, and tests need no machine",
 	},
 	{
 		of:      []string{"netconf", "nccl"},
 		deny:    []string{module + "/..."},
-		allow:   []string{module + "/rdmans/pci", module + "/ipam"},
+		allow:   []string{module + "/rdmans/pci", module + "/rdmans/bus", module + "/ipam"},
 		because: "it stands at the bottom: everything may use it, so it may use nothing but PCI addresses and address ranges",
 	},
 	{
 		of:      []string{"plugin/attach"},
 		deny:    []string{module + "/..."},
-		allow:   []string{module + "/netconf", module + "/rdmans/pci"},
+		allow:   []string{module + "/netconf", module + "/rdmans/pci", module + "/rdmans/bus"},
 		because: "plans are made from a configuration and facts alone",
 	},
 	{

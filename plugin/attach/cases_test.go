@@ -10,23 +10,24 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 const podPath = "/run/netns/pod-a"
 
-func vf() pci.Addr      { return pci.Addr{Bus: 0x3b, Device: 0x10} }
-func otherVF() pci.Addr { return pci.Addr{Bus: 0x3b, Device: 0x10, Function: 1} }
-func plainVF() pci.Addr { return pci.Addr{Bus: 0x3b, Device: 0x10, Function: 2} }
-func pf() pci.Addr      { return pci.Addr{Bus: 0x3b} }
+func vf() bus.ID      { return bus.PCI(pci.Addr{Bus: 0x3b, Device: 0x10}) }
+func otherVF() bus.ID { return bus.PCI(pci.Addr{Bus: 0x3b, Device: 0x10, Function: 1}) }
+func plainVF() bus.ID { return bus.PCI(pci.Addr{Bus: 0x3b, Device: 0x10, Function: 2}) }
+func pf() pci.Addr    { return pci.Addr{Bus: 0x3b} }
 
 // node is a machine with a PF, a VF with an RDMA device, its neighbour, a VF without one, and a pod.
 func node(mode attach.Mode) *attachtest.Kernel {
 	k := attachtest.New(mode)
 	k.AddPF(attachtest.PF{PCI: pf(), Link: "ens1f0", MTU: 9000, RDMA: "mlx5_0"})
-	k.AddVF(attachtest.VF{PCI: vf(), PF: pf(), Number: 0, Link: "ens1f0v0", RDMA: "mlx5_1"})
-	k.AddVF(attachtest.VF{PCI: otherVF(), PF: pf(), Number: 1, Link: "ens1f0v1", RDMA: "mlx5_2"})
-	k.AddVF(attachtest.VF{PCI: plainVF(), PF: pf(), Number: 2, Link: "ens1f0v2"})
+	k.AddVF(attachtest.VF{ID: vf(), PF: pf(), Number: 0, Link: "ens1f0v0", RDMA: "mlx5_1"})
+	k.AddVF(attachtest.VF{ID: otherVF(), PF: pf(), Number: 1, Link: "ens1f0v1", RDMA: "mlx5_2"})
+	k.AddVF(attachtest.VF{ID: plainVF(), PF: pf(), Number: 2, Link: "ens1f0v2"})
 	k.AddNetNS(podPath)
 	return k
 }
@@ -136,9 +137,9 @@ func open(t *testing.T, k *attachtest.Kernel, path string) *attachtest.Session {
 	return s
 }
 
-func observe(t *testing.T, s *attachtest.Session, dev pci.Addr, soft string) attach.Facts {
+func observe(t *testing.T, s *attachtest.Session, dev bus.ID, soft string) attach.Facts {
 	t.Helper()
-	f, err := s.Observe(t.Context(), attach.Query{PCI: dev, Soft: soft})
+	f, err := s.Observe(t.Context(), attach.Query{Device: dev, Soft: soft})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ type WantGID struct {
 func Diff(w Want, now Facts, ports []Port) ([]string, []string) {
 	d := &difference{want: w, now: now}
 	if !now.Function.Exists {
-		d.lost("function %s is gone", w.Before.Function.PCI)
+		d.lost("function %s is gone", w.Before.Function.ID)
 		return d.errs, d.warnings
 	}
 	d.link()
@@ -57,7 +57,7 @@ func (d *difference) warn(format string, args ...any) {
 }
 
 func (d *difference) link() {
-	link, pci := d.now.Link, d.want.Before.Function.PCI
+	link, pci := d.now.Link, d.want.Before.Function.ID
 	switch {
 	case link == nil:
 		d.lost("netdev of %s is in no namespace that can be seen", pci)
@@ -87,17 +87,17 @@ func (d *difference) rdma() bool {
 	case d.want.Soft != "":
 		return d.device("soft RDMA device "+d.want.Soft, d.now.Soft)
 	case d.want.Moved:
-		if !d.device("RDMA device of "+d.want.Before.Function.PCI.String(), d.now.RDMA) {
+		if !d.device("RDMA device of "+d.want.Before.Function.ID.String(), d.now.RDMA) {
 			return false
 		}
 	case len(d.want.GIDs) == 0:
 		return false
 	case d.now.RDMA == nil:
-		d.lost("RDMA device of %s is gone", d.want.Before.Function.PCI)
+		d.lost("RDMA device of %s is gone", d.want.Before.Function.ID)
 		return false
 	}
 	if another(d.want.Before, d.now) {
-		d.lost("function %s has another RDMA device now, %s", d.want.Before.Function.PCI, d.now.RDMA.Name)
+		d.lost("function %s has another RDMA device now, %s", d.want.Before.Function.ID, d.now.RDMA.Name)
 		return false
 	}
 	d.identity()

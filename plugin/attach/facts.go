@@ -8,6 +8,7 @@ package attach
 import (
 	"net/netip"
 
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -56,7 +57,7 @@ type Facts struct {
 
 // Function is a PCI function as the host's sysfs shows it, wherever its devices are.
 type Function struct {
-	PCI    pci.Addr `json:"pci"`
+	ID     bus.ID   `json:"id"`
 	Exists bool     `json:"exists"`
 	Driver string   `json:"driver,omitempty"` // "igbvf", "mlx5_core", "vfio-pci"; empty: none bound
 	VF     bool     `json:"vf"`
@@ -142,6 +143,6 @@ func (n NetNS) IsZero() bool { return n == NetNS{} }
 
 // Query says what Observe is to look at.
 type Query struct {
-	PCI  pci.Addr
-	Soft string // name of the soft RoCE device; empty: none expected
+	Device bus.ID
+	Soft   string // name of the soft RoCE device; empty: none expected
 }

@@ -46,7 +46,7 @@ func (g guard) kind() *netconf.Problem {
 // whoever creates VFs.
 func (g guard) function() *netconf.Problem {
 	fn := g.facts.Function
-	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "deviceID", Found: fn.PCI.String()}
+	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "deviceID", Found: fn.ID.String()}
 	switch {
 	case !fn.Exists:
 		p.Code = netconf.CodeTryLater
@@ -56,7 +56,7 @@ func (g guard) function() *netconf.Problem {
 	case !fn.VF:
 		p.Remedy = "give the address of a virtual function in deviceID"
 		p.Found += ", which is no virtual function but a whole device, perhaps a PF"
-		p.Right = "one of the addresses below /sys/bus/pci/devices/" + fn.PCI.String() + "/virtfn*"
+		p.Right = "one of the addresses below /sys/bus/pci/devices/" + fn.ID.String() + "/virtfn*"
 	case !g.node.AllowsPF(fn.PF):
 		p.Remedy = "use a device of a PF that allow.pfs of " + netconf.NodePath + " lists, or add its PF there"
 		p.Found += ", a virtual function of " + fn.PF.String()
@@ -68,7 +68,7 @@ func (g guard) function() *netconf.Problem {
 
 func (g guard) driver() *netconf.Problem {
 	fn := g.facts.Function
-	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "driver of " + fn.PCI.String(), Found: fn.Driver}
+	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "driver of " + fn.ID.String(), Found: fn.Driver}
 	switch {
 	case fn.Driver == "":
 		p.Code = netconf.CodeTryLater
@@ -120,7 +120,7 @@ func (g guard) link() *netconf.Problem {
 }
 
 func (g guard) inUse() *netconf.Problem {
-	if len(g.facts.Link.InUse) == 0 || g.node.Overrides(g.facts.Function.PCI) {
+	if len(g.facts.Link.InUse) == 0 || g.node.Overrides(g.facts.Function.ID) {
 		return nil
 	}
 	return &netconf.Problem{
@@ -160,4 +160,4 @@ func (g guard) name() *netconf.Problem {
 	}
 }
 
-func (g guard) pci() string { return g.facts.Function.PCI.String() }
+func (g guard) pci() string { return g.facts.Function.ID.String() }

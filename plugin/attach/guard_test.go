@@ -19,7 +19,7 @@ func good() attach.Facts {
 	return attach.Facts{
 		Mode: attach.Exclusive,
 		Function: attach.Function{
-			PCI: vf(), Exists: true, Driver: "mlx5_core", VF: true, Number: 4, PF: pf(), PFLink: "ens1f0", PFMTU: 4200,
+			ID: vf(), Exists: true, Driver: "mlx5_core", VF: true, Number: 4, PF: pf(), PFLink: "ens1f0", PFMTU: 4200,
 		},
 		Link: &attach.Link{Place: attach.Place{NS: attach.Host, Name: "ens1f0v4"}, Type: "ether", MAC: "02:54:00:3b:10:00", MTU: 1500},
 		RDMA: &attach.RDMA{
@@ -52,7 +52,7 @@ func refusals() []refusal {
 			netconf.CodeInvalid, "use a kind of attachment that allow.kinds of /etc/podfabric/node.json lists", "link", `"vf"`, "",
 		},
 		{
-			"no such function", func(_ *C, _ *N, f *F) { *f = F{Function: attach.Function{PCI: vf()}} },
+			"no such function", func(_ *C, _ *N, f *F) { *f = F{Function: attach.Function{ID: vf()}} },
 			netconf.CodeTryLater, "create the virtual function, or ask for one that exists", "deviceID", "0000:3b:10.0, which does not exist",
 			"/sys/bus/pci/devices",
 		},

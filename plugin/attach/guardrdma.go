@@ -113,7 +113,7 @@ func (g guard) device(dev RDMA) *netconf.Problem {
 
 // movable holds for a device that is to be moved. In shared mode others may well have it open.
 func (g guard) movable(dev RDMA) *netconf.Problem {
-	if len(dev.Users) > 0 && !g.node.Overrides(g.facts.Function.PCI) {
+	if len(dev.Users) > 0 && !g.node.Overrides(g.facts.Function.ID) {
 		return &netconf.Problem{
 			Code:   netconf.CodeInUse,
 			Remedy: "end the processes that have the RDMA device open: moving it would break their connections",
@@ -147,7 +147,7 @@ func uverbsShift(f Facts) *netconf.Problem {
 	return &netconf.Problem{
 		Code:   netconf.CodeUverbs,
 		Remedy: "delete the pod and run podfabricctl repair on the node, which closes the hole in the uverbs numbers",
-		Field:  "RDMA device " + f.RDMA.Name + " of " + f.Function.PCI.String(),
+		Field:  "RDMA device " + f.RDMA.Name + " of " + f.Function.ID.String(),
 		Found: fmt.Sprintf("uverbs%d, which would become uverbs%d while the container was given /dev/infiniband/uverbs%d",
 			f.RDMA.Uverbs, next, f.RDMA.Uverbs),
 		Right: "no free number below its own",

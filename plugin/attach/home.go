@@ -30,7 +30,7 @@ func Homed(seen, home Facts) Facts {
 
 // sameFunction compares what an RDMA device keeps for its life. Functions without one have nothing of that kind.
 func sameFunction(a, b Facts) bool {
-	if a.Function.PCI != b.Function.PCI || (a.RDMA == nil) != (b.RDMA == nil) {
+	if a.Function.ID != b.Function.ID || (a.RDMA == nil) != (b.RDMA == nil) {
 		return false
 	}
 	return a.RDMA == nil || a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -13,7 +14,7 @@ func TestHomed(t *testing.T) {
 	t.Parallel()
 	facts := func(link, rdma string, index uint32, guid string) attach.Facts {
 		f := attach.Facts{
-			Function: attach.Function{PCI: pci.Addr{Bus: 1, Device: 16}},
+			Function: attach.Function{ID: bus.PCI(pci.Addr{Bus: 1, Device: 16})},
 			Link:     &attach.Link{Place: attach.Place{NS: attach.Host, Name: link}},
 		}
 		if rdma != "" {

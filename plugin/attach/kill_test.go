@@ -10,7 +10,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 func kill(t *testing.T, sc *scene, steps []attach.Step, n int, e attachtest.Extent) {
@@ -139,7 +139,7 @@ func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
 	}
 }
 
-func spoil(k *attachtest.Kernel, dev pci.Addr) {
+func spoil(k *attachtest.Kernel, dev bus.ID) {
 	k.RenameLink(dev, "mine")
 	k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
 	if dev == vf() && rdmaIn(k, podPath) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -35,7 +36,7 @@ func TestGuardLetsPass(t *testing.T) {
 			c.RDMA.SoftRoCE, c.RDMA.Require, f.RDMA = true, netconf.RequireActive, nil
 		}},
 		{"in use, and the node's owner says so", func(_ *C, n *N, f *F) {
-			n.OverrideGuards = []pci.Addr{vf()}
+			n.OverrideGuards = []bus.ID{vf()}
 			f.Link.InUse, f.RDMA.Users = []string{"it carries the default route"}, []string{"a (pid 1)"}
 		}},
 		{"open in shared mode, where every pod may open all", func(_ *C, _ *N, f *F) { f.Mode, f.RDMA.Users = attach.Shared, []string{"a (pid 1)"} }},

@@ -53,7 +53,7 @@ func Plan(c netconf.Conf, f Facts, a Addresses, soft string) []Step {
 		// A move takes the link down without saying so; as a step of its own, its reverse brings it up again at home.
 		steps = append(steps, SetUp{Link: f.Link.Place, From: true, To: false})
 	}
-	steps = append(steps, MoveLink{PCI: f.Function.PCI, From: f.Link.Place, To: pod, MTU: [2]int{f.Link.MTU, mtu(c.MTU, f)}})
+	steps = append(steps, MoveLink{Device: f.Function.ID, From: f.Link.Place, To: pod, MTU: [2]int{f.Link.MTU, mtu(c.MTU, f)}})
 	steps = append(steps, planRDMA(c, f, pod, soft)...)
 	steps = append(steps, planSysctls(a, pod)...)
 	for _, addr := range a.Addrs {

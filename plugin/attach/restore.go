@@ -75,7 +75,7 @@ func restoreLink(before, now Facts) []Step {
 	}
 	mtu := homeMTU(*was, before.Function, now.Function)
 	if link.Place != home || mtu != 0 && link.MTU != mtu {
-		steps = append(steps, MoveLink{PCI: now.Function.PCI, From: link.Place, To: home, MTU: [2]int{link.MTU, mtu}})
+		steps = append(steps, MoveLink{Device: now.Function.ID, From: link.Place, To: home, MTU: [2]int{link.MTU, mtu}})
 	}
 	if mac {
 		steps = append(steps, SetMAC{Link: home, From: link.MAC, To: was.MAC})
@@ -163,7 +163,7 @@ func Away(before, now Facts) []string {
 		out = append(out, fmt.Sprintf("RDMA device %s (index %d)", before.RDMA.Name, before.RDMA.Index))
 	}
 	if before.Link != nil && (now.Link == nil || now.Link.NS == Elsewhere) {
-		out = append(out, "netdev "+before.Link.Name+" of "+now.Function.PCI.String())
+		out = append(out, "netdev "+before.Link.Name+" of "+now.Function.ID.String())
 	}
 	return out
 }
@@ -179,7 +179,7 @@ func Held(before, now Facts) bool {
 
 // Notes are warnings about what Restore left otherwise than before; now are the facts after its steps.
 func Notes(before, now Facts) []string {
-	pci := before.Function.PCI.String()
+	pci := before.Function.ID.String()
 	if !now.Function.Exists {
 		if before.Link == nil {
 			return nil

@@ -13,6 +13,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // kill runs steps until the process dies in the n-th; the session's descriptors die with it.
@@ -209,7 +210,7 @@ func TestRestoreUnderALowerPF(t *testing.T) {
 	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
 		t.Fatal(err)
 	}
-	sc.k.SetLink(pf(), "", 1500, true)
+	sc.k.SetLink(bus.PCI(pf()), "", 1500, true)
 	sc.k.SetLink(vf(), "", 1500, true)
 	sc.k.SetMaxMTU(vf(), 1500)
 	if err := sc.home(t, sc.s); err != nil {

@@ -4,7 +4,7 @@ package attach
 
 // Reverse moves the link back where it was, with its name and its MTU there.
 func (s MoveLink) Reverse() Step {
-	return MoveLink{PCI: s.PCI, From: s.To, To: s.From, MTU: [2]int{s.MTU[1], s.MTU[0]}}
+	return MoveLink{Device: s.Device, From: s.To, To: s.From, MTU: [2]int{s.MTU[1], s.MTU[0]}}
 }
 
 // Reverse moves the device back.

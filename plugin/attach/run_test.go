@@ -233,7 +233,7 @@ func TestReverseOfAReverseIsTheStep(t *testing.T) {
 	t.Parallel()
 	at := attach.Place{NS: attach.Pod, Name: "net1"}
 	for _, s := range []attach.Step{
-		attach.MoveLink{PCI: vf(), From: attach.Place{NS: attach.Host, Name: "eth0"}, To: at, MTU: [2]int{1500, 9000}},
+		attach.MoveLink{Device: vf(), From: attach.Place{NS: attach.Host, Name: "eth0"}, To: at, MTU: [2]int{1500, 9000}},
 		attach.MoveRDMA{Index: 3, GUID: "g", Name: "mlx5_1", From: attach.Host, To: attach.Pod},
 		attach.MoveRDMA{Soft: "pf0123456789", From: attach.Host, To: attach.Pod},
 		attach.RenameRDMA{Index: 3, NS: attach.Host, From: "ibdev3", To: "mlx5_1"},

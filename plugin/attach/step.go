@@ -6,7 +6,7 @@ import (
 	"context"
 	"net/netip"
 
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Step is one change as data. Applying it makes exactly one state-changing system call, and none when the state after it
@@ -22,7 +22,7 @@ type Step interface {
 // netdev in the new namespace under its old name, so applying it finds the netdev by its PCI parent in either namespace, under
 // whatever name. A move takes a link down and its addresses off (style.md M4, M5).
 type MoveLink struct {
-	PCI      pci.Addr
+	Device   bus.ID
 	From, To Place
 	MTU      [2]int // bytes, before and after; 0 in MTU[1] leaves it
 }

@@ -12,7 +12,7 @@ func (p Place) String() string { return string(p.NS) + "/" + p.Name }
 
 // String gives the step on one line.
 func (s MoveLink) String() string {
-	text := fmt.Sprintf("move link %s %s -> %s", s.PCI, s.From, s.To)
+	text := fmt.Sprintf("move link %s %s -> %s", s.Device, s.From, s.To)
 	if s.MTU[1] != 0 {
 		text += fmt.Sprintf(", mtu %d -> %d", s.MTU[0], s.MTU[1])
 	}

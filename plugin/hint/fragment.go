@@ -102,7 +102,7 @@ func NewFragment(s Seen) Fragment {
 		Version: fragmentVersion,
 		Owner:   attach.Owner{ContainerID: c.Request.ContainerID, IfName: c.Request.IfName},
 		Pod:     c.Request.Pod, Network: c.Name, Kind: c.Kind, Rail: c.Rail,
-		PCI: fn.PCI, PF: fn.PF, VF: -1, NUMA: fn.NUMA,
+		PCI: fn.ID.PCI, PF: fn.PF, VF: -1, NUMA: fn.NUMA,
 		Mode: s.Facts.Mode, Addresses: s.Addrs,
 		Settings: Settings{
 			Role: c.Hint.Role, Volume: c.Hint.Volume, Require: c.Hint.Require, NCCL: c.Hint.NCCL,

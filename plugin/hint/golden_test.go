@@ -15,6 +15,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/hint"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -40,7 +41,7 @@ func attachment(n int, addrs ...string) hint.Fragment {
 		Facts: attach.Facts{
 			Mode: attach.Exclusive,
 			Function: attach.Function{
-				PCI: pci.Addr{Bus: uint8(0x3a + n), Function: 2}, Exists: true, VF: true, PF: pci.Addr{Bus: uint8(0x3a + n)}, NUMA: 0,
+				ID: bus.PCI(pci.Addr{Bus: uint8(0x3a + n), Function: 2}), Exists: true, VF: true, PF: pci.Addr{Bus: uint8(0x3a + n)}, NUMA: 0,
 			},
 			Link: &attach.Link{MTU: 9000},
 			RDMA: &attach.RDMA{Name: "mlx5_" + name, Uverbs: 4 + n},

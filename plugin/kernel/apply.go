@@ -169,7 +169,7 @@ func (s *Session) moveLink(v attach.MoveLink) error {
 	}
 	change := link.Change{Name: v.To.Name, NetNS: -1}
 	at := to
-	l, found, err := s.linkOf(to, v.PCI)
+	l, found, err := s.linkOf(to, v.Device)
 	if err != nil {
 		return err
 	}
@@ -177,12 +177,12 @@ func (s *Session) moveLink(v attach.MoveLink) error {
 		if at, err = s.in(v.From.NS); err != nil {
 			return err
 		}
-		if l, found, err = s.linkOf(at, v.PCI); err != nil {
+		if l, found, err = s.linkOf(at, v.Device); err != nil {
 			return err
 		}
 	}
 	if !found {
-		return fmt.Errorf("netdev of %s is neither in %s nor in %s: %w", v.PCI, v.To.NS, v.From.NS, attach.ErrConflict)
+		return fmt.Errorf("netdev of %s is neither in %s nor in %s: %w", v.Device, v.To.NS, v.From.NS, attach.ErrConflict)
 	}
 	if v.MTU[1] != l.MTU {
 		change.MTU = v.MTU[1]

@@ -11,21 +11,21 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/rdmans"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
 // function puts together what the host's sysfs says of a function.
-func (s *Session) function(a pci.Addr, now seen) (attach.Function, error) {
+func (s *Session) function(id bus.ID, now seen) (attach.Function, error) {
 	fn := now.function
 	if !now.exists {
-		return attach.Function{PCI: a, Number: -1, NUMA: -1}, nil
+		return attach.Function{ID: id, Number: -1, NUMA: -1}, nil
 	}
-	out := attach.Function{PCI: a, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA}
+	out := attach.Function{ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA}
 	if !fn.VF() {
 		return out, nil
 	}
-	pf, found, err := s.choose(s.host, fn.PF, now.links[s.host])
+	pf, found, err := s.choose(s.host, bus.PCI(fn.PF), now.links[s.host])
 	if err != nil {
 		return attach.Function{}, err
 	}
@@ -51,7 +51,7 @@ func (s *Session) rdmaNames(fn sysfs.Function) ([]string, error) {
 
 // rdma says where the function's RDMA device is: at home by the host's sysfs, in the pod by the pod's, and elsewhere if
 // its verbs device, which every namespace sees, is there all the same.
-func (s *Session) rdma(a pci.Addr, now seen) (*attach.RDMA, error) {
+func (s *Session) rdma(id bus.ID, now seen) (*attach.RDMA, error) {
 	fn := now.function
 	home, err := s.rdmaNames(fn)
 	if err != nil {
@@ -61,7 +61,7 @@ func (s *Session) rdma(a pci.Addr, now seen) (*attach.RDMA, error) {
 		return s.device(s.host, s.sys, home[0], fn.Uverbs, now)
 	}
 	if s.pod != nil && now.exclusive && len(now.rdma[s.pod]) > 0 {
-		if d, podErr := s.inPod(a, now); podErr != nil || d != nil {
+		if d, podErr := s.inPod(id, now); podErr != nil || d != nil {
 			return d, podErr
 		}
 	}
@@ -69,26 +69,26 @@ func (s *Session) rdma(a pci.Addr, now seen) (*attach.RDMA, error) {
 		return nil, nil
 	}
 	// It may have gone from one place to the other between the two reads. Then these are not what they were.
-	again, err := s.read(a)
+	again, err := s.read(id)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Equal(again.function.RDMA, fn.RDMA) || !slices.Equal(again.function.Uverbs, fn.Uverbs) ||
 		s.pod != nil && !slices.Equal(again.rdma[s.pod], now.rdma[s.pod]) {
-		return nil, fmt.Errorf("RDMA device of %s: %w", a, errMoved)
+		return nil, fmt.Errorf("RDMA device of %s: %w", id, errMoved)
 	}
 	u := fn.Uverbs[0]
 	return &attach.RDMA{Name: u.Device, NS: attach.Elsewhere, Uverbs: u.Number}, nil
 }
 
 // inPod finds the function's RDMA device in the pod; nil when it is not there.
-func (s *Session) inPod(a pci.Addr, now seen) (*attach.RDMA, error) {
+func (s *Session) inPod(id bus.ID, now seen) (*attach.RDMA, error) {
 	view, err := s.view(s.pod)
 	if err != nil {
 		return nil, err
 	}
 	var d *attach.RDMA
-	fn, err := view.Function(a)
+	fn, err := view.Function(id.PCI)
 	if err == nil && len(fn.RDMA) > 0 {
 		d, err = s.device(s.pod, view, fn.RDMA[0], fn.Uverbs, now)
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -185,7 +186,7 @@ func TestStepsOnWhatIsNotThere(t *testing.T) {
 		attach.AddAddr{Link: none, Addr: prefix},
 		attach.AddRoute{Link: none, Dst: prefix},
 		attach.AddAddr{Link: attach.Place{NS: attach.Elsewhere, Name: "net1"}, Addr: prefix},
-		attach.MoveLink{PCI: pci.Addr{Domain: 0xffff}, From: none, To: attach.Place{NS: attach.Host, Name: "eth9"}},
+		attach.MoveLink{Device: bus.PCI(pci.Addr{Domain: 0xffff}), From: none, To: attach.Place{NS: attach.Host, Name: "eth9"}},
 	} {
 		if err := s.Apply(t.Context(), step); !errors.Is(err, attach.ErrConflict) {
 			t.Errorf("%s: %v, want a conflict", step, err)
@@ -204,7 +205,7 @@ func TestObserveWithoutADevice(t *testing.T) {
 	t.Parallel()
 	p := newPod(t)
 	s := p.open(t)
-	f, err := s.Observe(t.Context(), attach.Query{PCI: pci.Addr{Domain: 0xffff}, Soft: "pf0000000000"})
+	f, err := s.Observe(t.Context(), attach.Query{Device: bus.PCI(pci.Addr{Domain: 0xffff}), Soft: "pf0000000000"})
 	must(t, err)
 	if f.Function.Exists || f.Link != nil || f.RDMA != nil || f.Soft != nil {
 		t.Errorf("%+v", f)

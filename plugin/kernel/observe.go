@@ -13,7 +13,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
@@ -36,7 +36,7 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	pause := time.Millisecond
 	for range looks {
 		if ended := ctx.Err(); ended != nil {
-			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, errors.Join(ended, err))
+			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.Device, errors.Join(ended, err))
 		}
 		var f attach.Facts
 		f, err = s.look(q)
@@ -54,7 +54,7 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 			pause = min(2*pause, maxPause)
 		}
 	}
-	return attach.Facts{}, fmt.Errorf("look at %s: %w", q.PCI, err)
+	return attach.Facts{}, fmt.Errorf("look at %s: %w", q.Device, err)
 }
 
 // seen is what one look reads of both namespaces before it is put together.
@@ -69,7 +69,7 @@ type seen struct {
 }
 
 func (s *Session) look(q attach.Query) (attach.Facts, error) {
-	now, err := s.read(q.PCI)
+	now, err := s.read(q.Device)
 	if err != nil {
 		return attach.Facts{}, err
 	}
@@ -84,14 +84,14 @@ func (s *Session) look(q attach.Query) (attach.Facts, error) {
 	for _, u := range now.uverbs {
 		f.Uverbs = append(f.Uverbs, u.Number)
 	}
-	if f.Function, err = s.function(q.PCI, now); err != nil {
+	if f.Function, err = s.function(q.Device, now); err != nil {
 		return attach.Facts{}, err
 	}
 	if now.exists {
-		if f.Link, err = s.link(q.PCI, now); err != nil {
+		if f.Link, err = s.link(q.Device, now); err != nil {
 			return attach.Facts{}, err
 		}
-		if f.RDMA, err = s.rdma(q.PCI, now); err != nil {
+		if f.RDMA, err = s.rdma(q.Device, now); err != nil {
 			return attach.Facts{}, err
 		}
 	}
@@ -104,11 +104,11 @@ func (s *Session) look(q attach.Query) (attach.Facts, error) {
 }
 
 // read asks for everything that one look needs of both namespaces.
-func (s *Session) read(a pci.Addr) (seen, error) {
+func (s *Session) read(id bus.ID) (seen, error) {
 	now := seen{links: map[*place][]link.Link{}, rdma: map[*place][]rdmans.Device{}}
 	var err error
-	if !a.IsZero() {
-		now.function, err = s.sys.Function(a)
+	if !id.IsZero() {
+		now.function, err = s.sys.Function(id.PCI)
 		if now.exists = err == nil; err != nil && !errors.Is(err, sysfs.ErrNotExist) {
 			return seen{}, err
 		}
@@ -147,18 +147,18 @@ func names(links []link.Link) []string {
 }
 
 // linkOf finds the netdev of a function in one namespace.
-func (s *Session) linkOf(p *place, a pci.Addr) (link.Link, bool, error) {
+func (s *Session) linkOf(p *place, id bus.ID) (link.Link, bool, error) {
 	links, err := p.links.List()
 	if err != nil {
 		return link.Link{}, false, err
 	}
-	return s.choose(p, a, links)
+	return s.choose(p, id, links)
 }
 
 // choose picks the netdev of a function among those of a namespace. A kernel that tells no parents has the same in the
 // namespace's own sysfs.
-func (s *Session) choose(p *place, a pci.Addr, links []link.Link) (link.Link, bool, error) {
-	own := link.Of(links, a, nil)
+func (s *Session) choose(p *place, id bus.ID, links []link.Link) (link.Link, bool, error) {
+	own := link.Of(links, id.PCI, nil)
 	if len(own) == 1 {
 		return own[0], true, nil
 	}
@@ -170,7 +170,7 @@ func (s *Session) choose(p *place, a pci.Addr, links []link.Link) (link.Link, bo
 	if err != nil {
 		return link.Link{}, false, err
 	}
-	name, err := uplink(view, a)
+	name, err := uplink(view, id)
 	if err = errors.Join(err, view.Close()); err != nil {
 		return link.Link{}, false, err
 	}
@@ -185,8 +185,8 @@ func (s *Session) choose(p *place, a pci.Addr, links []link.Link) (link.Link, bo
 }
 
 // uplink names the netdev of a function that is no representor; empty when it has none in this view.
-func uplink(view *sysfs.FS, a pci.Addr) (string, error) {
-	fn, err := view.Function(a)
+func uplink(view *sysfs.FS, id bus.ID) (string, error) {
+	fn, err := view.Function(id.PCI)
 	if errors.Is(err, sysfs.ErrNotExist) {
 		return "", nil
 	}
@@ -197,9 +197,9 @@ func uplink(view *sysfs.FS, a pci.Addr) (string, error) {
 }
 
 // link says where the function's netdev is. Only at home can it be in the node's own use.
-func (s *Session) link(a pci.Addr, now seen) (*attach.Link, error) {
+func (s *Session) link(id bus.ID, now seen) (*attach.Link, error) {
 	for _, p := range s.places() {
-		l, found, err := s.choose(p, a, now.links[p])
+		l, found, err := s.choose(p, id, now.links[p])
 		if err != nil {
 			return nil, err
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/statedir"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 const (
@@ -34,7 +34,7 @@ const (
 //
 // A fresh claim needs only symlink(2). To replace one, however, is to look and then to act, and two who found the same stale
 // claim would both succeed; so claims are changed under a flock on their folder, which the kernel lifts from the dead.
-func (s *Store) Claim(dev pci.Addr, o attach.Owner) error {
+func (s *Store) Claim(dev bus.ID, o attach.Owner) error {
 	if err := checkOwner(o); err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (s *Store) Claim(dev pci.Addr, o attach.Owner) error {
 }
 
 // replace puts a new claim over a stale one, so that a kill leaves either.
-func (s *Store) replace(root *os.Root, dev pci.Addr, o attach.Owner) error {
+func (s *Store) replace(root *os.Root, dev bus.ID, o attach.Owner) error {
 	if err := s.remove(root, newClaim); err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Store) replace(root *os.Root, dev pci.Addr, o attach.Owner) error {
 // Claimant says whose dev is. The error wraps ErrNotFound when it is nobody's; then it wraps ErrStale too, and the owner is
 // told, when a claim is there that leads to no record or to another device's. A claim whose record cannot be read holds,
 // since nobody can know that it does not: Load tells.
-func (s *Store) Claimant(dev pci.Addr) (attach.Owner, error) {
+func (s *Store) Claimant(dev bus.ID) (attach.Owner, error) {
 	root, err := s.read()
 	if err != nil {
 		return attach.Owner{}, err
@@ -94,7 +94,7 @@ func (s *Store) Claimant(dev pci.Addr) (attach.Owner, error) {
 	return s.claimant(root, dev)
 }
 
-func (s *Store) claimant(root *os.Root, dev pci.Addr) (attach.Owner, error) {
+func (s *Store) claimant(root *os.Root, dev bus.ID) (attach.Owner, error) {
 	o, err := s.pointee(root, path.Base(claimOf(dev)))
 	if err != nil {
 		return attach.Owner{}, err
@@ -133,31 +133,31 @@ func (s *Store) pointee(root *os.Root, name string) (attach.Owner, error) {
 
 // ClaimedBy gives the device that a claim of o is on, by the claim alone; the record may be unreadable or gone. The error
 // wraps ErrNotFound when there is none.
-func (s *Store) ClaimedBy(o attach.Owner) (pci.Addr, error) {
+func (s *Store) ClaimedBy(o attach.Owner) (bus.ID, error) {
 	root, err := s.read()
 	if err != nil {
-		return pci.Addr{}, err
+		return bus.ID{}, err
 	}
 	defer closeRoot(root)
 	devs, err := s.claimsOf(root, o)
 	if err != nil {
-		return pci.Addr{}, err
+		return bus.ID{}, err
 	}
 	if len(devs) == 0 {
-		return pci.Addr{}, fmt.Errorf("look for a claim of %s: %w", o, ErrNotFound)
+		return bus.ID{}, fmt.Errorf("look for a claim of %s: %w", o, ErrNotFound)
 	}
 	return devs[0], nil
 }
 
 // claimsOf passes over what is no claim: it is nobody's.
-func (s *Store) claimsOf(root *os.Root, o attach.Owner) ([]pci.Addr, error) {
+func (s *Store) claimsOf(root *os.Root, o attach.Owner) ([]bus.ID, error) {
 	names, err := s.names(root, claimsDir)
 	if err != nil {
 		return nil, err
 	}
-	var devs []pci.Addr
+	var devs []bus.ID
 	for _, name := range names {
-		dev, err := pci.Parse(name)
+		dev, err := bus.Parse(name)
 		if err != nil || dev.String() != name {
 			continue
 		}
@@ -169,7 +169,7 @@ func (s *Store) claimsOf(root *os.Root, o attach.Owner) ([]pci.Addr, error) {
 }
 
 // Unclaim gives dev free if it is o's, and leaves the record. A zero dev stands for every claim of o.
-func (s *Store) Unclaim(o attach.Owner, dev pci.Addr) error {
+func (s *Store) Unclaim(o attach.Owner, dev bus.ID) error {
 	root, err := s.read()
 	if errors.Is(err, ErrNotFound) {
 		return nil
@@ -181,7 +181,7 @@ func (s *Store) Unclaim(o attach.Owner, dev pci.Addr) error {
 	return s.unclaim(root, o, dev)
 }
 
-func (s *Store) unclaim(root *os.Root, o attach.Owner, dev pci.Addr) error {
+func (s *Store) unclaim(root *os.Root, o attach.Owner, dev bus.ID) error {
 	if _, err := root.Lstat(claimsDir); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -190,7 +190,7 @@ func (s *Store) unclaim(root *os.Root, o attach.Owner, dev pci.Addr) error {
 		return err
 	}
 	defer unlock()
-	devs := []pci.Addr{dev}
+	devs := []bus.ID{dev}
 	if dev.IsZero() {
 		if devs, err = s.claimsOf(root, o); err != nil {
 			return err

@@ -5,16 +5,16 @@ package record
 import (
 	"errors"
 
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Claims lists the devices that a claim stands for, good, stale or unreadable, by name. What is no device's name is left out.
-func (s *Store) Claims() ([]pci.Addr, error) { return s.devices(claimsDir) }
+func (s *Store) Claims() ([]bus.ID, error) { return s.devices(claimsDir) }
 
 // Homes lists the devices that SaveHome kept something of, readable or not, by name.
-func (s *Store) Homes() ([]pci.Addr, error) { return s.devices(namesDir) }
+func (s *Store) Homes() ([]bus.ID, error) { return s.devices(namesDir) }
 
-func (s *Store) devices(folder string) ([]pci.Addr, error) {
+func (s *Store) devices(folder string) ([]bus.ID, error) {
 	root, err := s.read()
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
@@ -27,9 +27,9 @@ func (s *Store) devices(folder string) ([]pci.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	var devs []pci.Addr
+	var devs []bus.ID
 	for _, name := range names {
-		if dev, err := pci.Parse(name); err == nil && dev.String() == name {
+		if dev, err := bus.Parse(name); err == nil && dev.String() == name {
 			devs = append(devs, dev)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/statedir"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // home is the file names/<device>.
@@ -22,7 +22,7 @@ type home struct {
 // it back under the pod's name or as devN, and from then on nobody could tell. The first facts are kept until the node
 // boots, unless they are of another device that had the same address, or cannot be read. Facts of a device that is not at
 // home are not kept.
-func (s *Store) SaveHome(dev pci.Addr, f attach.Facts) error {
+func (s *Store) SaveHome(dev bus.ID, f attach.Facts) error {
 	if f.Link == nil || f.Link.NS != attach.Host {
 		return nil
 	}
@@ -45,7 +45,7 @@ func (s *Store) SaveHome(dev pci.Addr, f attach.Facts) error {
 }
 
 // LoadHome gives what SaveHome kept. The error wraps ErrNotFound or ErrUnreadable.
-func (s *Store) LoadHome(dev pci.Addr) (attach.Facts, error) {
+func (s *Store) LoadHome(dev bus.ID) (attach.Facts, error) {
 	root, err := s.read()
 	if err != nil {
 		return attach.Facts{}, err
@@ -59,13 +59,13 @@ func (s *Store) LoadHome(dev pci.Addr) (attach.Facts, error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is not JSON of a home: " + err.Error()}
 	}
-	if h.Version != Version || h.Facts.Function.PCI != dev {
+	if h.Version != Version || h.Facts.Function.ID != dev {
 		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is of another version or of another device"}
 	}
 	return h.Facts, nil
 }
 
-func nameOf(dev pci.Addr) string { return path.Join(namesDir, dev.String()) }
+func nameOf(dev bus.ID) string { return path.Join(namesDir, dev.String()) }
 
 // sameDevice compares what a device keeps for its life: the RDMA index and GUID. A function without an RDMA device has
 // nothing of that kind, and is taken for the same.

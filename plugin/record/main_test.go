@@ -16,7 +16,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/plugin/statedir/proctest"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 func TestMain(m *testing.M) {
@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func device(text string) pci.Addr {
-	a, err := pci.Parse(text)
+func device(text string) bus.ID {
+	a, err := bus.Parse(text)
 	if err != nil {
 		panic(err)
 	}
@@ -39,14 +39,14 @@ func device(text string) pci.Addr {
 func owner(id string) attach.Owner { return attach.Owner{ContainerID: id, IfName: "net1"} }
 
 // intent is what ADD saves first.
-func intent(o attach.Owner, dev pci.Addr) record.Record {
+func intent(o attach.Owner, dev bus.ID) record.Record {
 	return record.Record{
 		State: record.Intent, Owner: o, Device: dev, Kind: netconf.KindVF, Network: "rail0", CNIVersion: "1.1.0",
 		Pod:   netconf.Pod{Namespace: "team-a", Name: "pod-0", UID: "b7f3"},
 		NetNS: attach.NetNS{Path: "/run/netns/x", Dev: 4, Ino: 4026532177},
 		Before: attach.Facts{
 			Mode:     attach.Exclusive,
-			Function: attach.Function{PCI: dev, Exists: true, Driver: "igbvf", VF: true, Number: 1, NUMA: -1},
+			Function: attach.Function{ID: dev, Exists: true, Driver: "igbvf", VF: true, Number: 1, NUMA: -1},
 			Link:     &attach.Link{Place: attach.Place{NS: attach.Host, Name: "eth3"}, Index: 7, Type: "ether", MAC: "02:00:00:00:00:01", MTU: 1500},
 			RDMA:     &attach.RDMA{Index: 3, Name: "mlx5_3", NS: attach.Host, NodeGUID: "0200:00ff:fe00:0001", Ports: 1, Uverbs: 3},
 		},

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 const (
@@ -33,7 +33,7 @@ func folderOf(o attach.Owner) string { return path.Join(attachmentsDir, o.Contai
 
 func fileOf(o attach.Owner) string { return path.Join(folderOf(o), o.IfName+suffix) }
 
-func claimOf(dev pci.Addr) string { return path.Join(claimsDir, dev.String()) }
+func claimOf(dev bus.ID) string { return path.Join(claimsDir, dev.String()) }
 
 // target is what a claim of o holds, relative to the folder that it lies in.
 func target(o attach.Owner) string { return path.Join("..", fileOf(o)) }

@@ -23,7 +23,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/statedir"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // The errors of this package.
@@ -57,7 +57,7 @@ func (e *UnreadableError) Unwrap() error { return ErrUnreadable }
 
 // ClaimedError is ErrClaimed with who holds the device.
 type ClaimedError struct {
-	Device pci.Addr
+	Device bus.ID
 	Holder attach.Owner
 }
 
@@ -99,7 +99,7 @@ type Record struct {
 	Network    string           `json:"network"`
 	CNIVersion string           `json:"cniVersion,omitempty"`
 	NetNS      attach.NetNS     `json:"netns"`
-	Device     pci.Addr         `json:"device"`
+	Device     bus.ID           `json:"device"`
 	Kind       netconf.Kind     `json:"kind,omitempty"`
 	Soft       string           `json:"soft,omitempty"`      // name of the soft RoCE device, made or to be made
 	Moved      bool             `json:"moved,omitempty"`     // the RDMA device was moved into the pod

@@ -21,6 +21,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/plugin/statedir"
 	"github.com/podfabric/podfabric/plugin/statedir/proctest"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -82,7 +83,7 @@ func TestSaveAndLoad(t *testing.T) {
 	}
 	r.Version = record.Version
 	opts := []cmp.Option{
-		cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, pci.Addr{}),
+		cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, bus.ID{}),
 		cmp.Transformer("json", func(m []byte) string { return strings.Join(strings.Fields(string(m)), "") }),
 	}
 	if diff := cmp.Diff(r, got, opts...); diff != "" {
@@ -197,7 +198,7 @@ func TestClaim(t *testing.T) {
 	if err := s.Claim(device(dev3), a); err == nil {
 		t.Error("a device that the record does not name was claimed")
 	}
-	if err := s.Claim(pci.Addr{}, a); err == nil {
+	if err := s.Claim(bus.ID{}, a); err == nil {
 		t.Error("no device was claimed")
 	}
 	if _, err := s.Claimant(dev); !errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrStale) {
@@ -222,7 +223,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("claimant: %v, %v", o, err)
 	}
 	// b's DEL must not free what is a's, whether it names the device or not.
-	for _, d := range []pci.Addr{dev, {}} {
+	for _, d := range []bus.ID{dev, {}} {
 		if err := s.Drop(b, d); err != nil {
 			t.Fatal(err)
 		}
@@ -243,7 +244,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("claim of a freed device: %v", err)
 	}
 	for _, o := range []attach.Owner{a, b, owner("never")} {
-		if err := s.Drop(o, pci.Addr{}); err != nil {
+		if err := s.Drop(o, bus.ID{}); err != nil {
 			t.Errorf("drop %s: %v", o, err)
 		}
 	}
@@ -347,7 +348,7 @@ func TestSiblings(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			o := attach.Owner{ContainerID: "pod", IfName: fmt.Sprint("net", i)}
-			dev := pci.Addr{Bus: 1, Function: uint8(i)}
+			dev := bus.PCI(pci.Addr{Bus: 1, Function: uint8(i)})
 			for range 20 {
 				if err := errors.Join(s.Save(intent(o, dev)), s.Claim(dev, o), s.Drop(o, dev)); err != nil {
 					t.Error(err)
@@ -402,7 +403,7 @@ func TestCut(t *testing.T) {
 				if held != errors.Is(err, record.ErrClaimed) || err != nil && !held {
 					t.Errorf("cut before change %d (%s): held %v, another's ADD: %v", n, call, held, err)
 				}
-				if err := s.Drop(owner("a"), pci.Addr{}); err != nil {
+				if err := s.Drop(owner("a"), bus.ID{}); err != nil {
 					t.Errorf("cut before change %d (%s): drop: %v", n, call, err)
 				}
 				if held {
@@ -464,7 +465,7 @@ func TestHostileNames(t *testing.T) {
 	} {
 		_, loadErr := s.Load(o)
 		for what, err := range map[string]error{
-			"save": s.Save(intent(o, device(dev2))), "load": loadErr, "drop": s.Drop(o, pci.Addr{}), "claim": s.Claim(device(dev2), o),
+			"save": s.Save(intent(o, device(dev2))), "load": loadErr, "drop": s.Drop(o, bus.ID{}), "claim": s.Claim(device(dev2), o),
 		} {
 			if !errors.Is(err, record.ErrOwner) {
 				t.Errorf("%s %q: %v", what, o, err)
@@ -571,7 +572,7 @@ func TestForeignThings(t *testing.T) {
 		}
 	}
 	for _, id := range []string{"a", "c"} {
-		if err := s.Drop(owner(id), pci.Addr{}); err != nil {
+		if err := s.Drop(owner(id), bus.ID{}); err != nil {
 			t.Errorf("drop %s: %v", id, err)
 		}
 	}

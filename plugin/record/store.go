@@ -17,7 +17,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/statedir"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Store is a folder of records. Its methods may be called by any number of processes at once; that one attachment is worked
@@ -202,7 +202,7 @@ func (s *Store) listed(root *os.Root, id, file string) (Record, error) {
 
 // Drop forgets an attachment: first its claim on dev, then its record, then the container's folder when it is empty. What
 // is gone already is no error, and so is a claim that is another's. A zero dev stands for every claim of the owner.
-func (s *Store) Drop(o attach.Owner, dev pci.Addr) error {
+func (s *Store) Drop(o attach.Owner, dev bus.ID) error {
 	if err := checkOwner(o); err != nil {
 		return err
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -61,7 +62,7 @@ func addr(t *testing.T, s string) pci.Addr {
 
 func observe(t *testing.T, s *kernel.Session, a pci.Addr) attach.Facts {
 	t.Helper()
-	f, err := s.Observe(t.Context(), attach.Query{PCI: a})
+	f, err := s.Observe(t.Context(), attach.Query{Device: bus.PCI(a)})
 	must(t, err)
 	return f
 }
@@ -87,7 +88,7 @@ func snapshot(t *testing.T) kernel.Snapshot {
 
 // in is the way into a pod for a function whose facts are known.
 func in(f attach.Facts) (attach.MoveLink, attach.MoveRDMA) {
-	link := attach.MoveLink{PCI: f.Function.PCI, From: f.Link.Place, MTU: [2]int{f.Link.MTU, 1400}}
+	link := attach.MoveLink{Device: f.Function.ID, From: f.Link.Place, MTU: [2]int{f.Link.MTU, 1400}}
 	link.To = attach.Place{NS: attach.Pod, Name: "net1"}
 	rdma := attach.MoveRDMA{Index: f.RDMA.Index, GUID: f.RDMA.NodeGUID, Name: f.RDMA.Name, From: attach.Host, To: attach.Pod}
 	return link, rdma
@@ -102,7 +103,7 @@ func TestMoveAndReturn(t *testing.T) {
 	s, a := open(t, ns), addr(t, vf)
 	machine, before := snapshot(t), observe(t, s, a)
 	want := attach.Function{
-		PCI: a, Exists: true, Driver: "igbvf", VF: true, PF: addr(t, node.PF(t, 1)), PFLink: node.Netdev(node.PF(t, 1)), PFMTU: 1500, NUMA: before.Function.NUMA,
+		ID: bus.PCI(a), Exists: true, Driver: "igbvf", VF: true, PF: addr(t, node.PF(t, 1)), PFLink: node.Netdev(node.PF(t, 1)), PFMTU: 1500, NUMA: before.Function.NUMA,
 	}
 	if diff := cmp.Diff(want, before.Function); diff != "" {
 		t.Errorf("function (-want +got):\n%s", diff)
@@ -240,7 +241,7 @@ func TestNamespaceDiesWithTheNameTaken(t *testing.T) {
 	apply(t, host,
 		attach.RenameRDMA{Index: otherBefore.RDMA.Index, NS: attach.Host, From: before.RDMA.Name, To: otherBefore.RDMA.Name},
 		taken,
-		attach.MoveLink{PCI: a, From: after.Link.Place, To: before.Link.Place, MTU: [2]int{after.Link.MTU, before.Link.MTU}},
+		attach.MoveLink{Device: bus.PCI(a), From: after.Link.Place, To: before.Link.Place, MTU: [2]int{after.Link.MTU, before.Link.MTU}},
 	)
 	diff := slices.DeleteFunc(kernel.Diff(machine, snapshot(t)), func(l string) bool { return strings.Contains(l, ns.Path) })
 	if len(diff) != 0 {
@@ -271,7 +272,7 @@ func TestConflicts(t *testing.T) {
 	f := observe(t, s, a)
 	pod := attach.Place{NS: attach.Pod, Name: "net1"}
 	for _, step := range []attach.Step{
-		attach.MoveLink{PCI: addr(t, "0000:01:1f.7"), From: f.Link.Place, To: pod},
+		attach.MoveLink{Device: bus.PCI(addr(t, "0000:01:1f.7")), From: f.Link.Place, To: pod},
 		attach.MoveRDMA{Index: 4711, GUID: f.RDMA.NodeGUID, From: attach.Host, To: attach.Pod},
 		attach.MoveRDMA{Index: f.RDMA.Index, GUID: "0000:0000:0000:0001", From: attach.Host, To: attach.Pod},
 		attach.RenameRDMA{Index: 4711, NS: attach.Host, From: "a", To: "b"},

@@ -18,6 +18,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 func TestUsersOfAnOpenDevice(t *testing.T) {
@@ -59,12 +60,12 @@ func TestSoftRoCE(t *testing.T) {
 	if f.RDMA != nil {
 		t.Fatalf("the VF has an RDMA device: %+v", f.RDMA)
 	}
-	moveLink := attach.MoveLink{PCI: a, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	moveLink := attach.MoveLink{Device: bus.PCI(a), From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
 	const name = "pf0123456789"
 	add := attach.AddSoftRoCE{Name: name, Link: moveLink.To}
 	move := attach.MoveRDMA{Soft: name, From: attach.Host, To: attach.Pod}
 	soft := func() *attach.RDMA {
-		f, err := s.Observe(t.Context(), attach.Query{PCI: a, Soft: name})
+		f, err := s.Observe(t.Context(), attach.Query{Device: bus.PCI(a), Soft: name})
 		must(t, err)
 		return f.Soft
 	}
@@ -211,7 +212,7 @@ func TestSoftRoCEWithoutItsModule(t *testing.T) {
 	ns := node.NewNS(t)
 	s, a := open(t, ns), addr(t, node.VF(t, 1, 5))
 	f := observe(t, s, a)
-	moveLink := attach.MoveLink{PCI: a, From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	moveLink := attach.MoveLink{Device: bus.PCI(a), From: f.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
 	add := attach.AddSoftRoCE{Name: "pf0123456789", Link: moveLink.To}
 	apply(t, s, moveLink)
 	node.Run(t, "modprobe", "-r", "rdma_rxe")

@@ -17,6 +17,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -38,7 +39,7 @@ func TestSharedModeMovesNothing(t *testing.T) {
 	t.Cleanup(func() { must(t, s.Close()) })
 	a, err := pci.Parse(node.VF(t, 1, 0))
 	must(t, err)
-	before, err := s.Observe(t.Context(), attach.Query{PCI: a})
+	before, err := s.Observe(t.Context(), attach.Query{Device: bus.PCI(a)})
 	must(t, err)
 	if before.Mode != attach.Shared || before.RDMA == nil || before.RDMA.NS != attach.Host {
 		t.Fatalf("%+v, RDMA %+v", before, before.RDMA)
@@ -66,7 +67,7 @@ func TestSharedModeMovesNothing(t *testing.T) {
 		t.Errorf("changed:\n%s", diff)
 	}
 
-	link := attach.MoveLink{PCI: a, From: before.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
+	link := attach.MoveLink{Device: bus.PCI(a), From: before.Link.Place, To: attach.Place{NS: attach.Pod, Name: "net1"}}
 	for _, step := range []attach.Step{
 		link, attach.AddAddr{Link: link.To, Addr: netip.MustParsePrefix("10.9.0.7/24")}, attach.SetUp{Link: link.To, To: true},
 	} {
@@ -81,7 +82,7 @@ func TestSharedModeMovesNothing(t *testing.T) {
 			})
 		})
 	}
-	there, err := s.Observe(t.Context(), attach.Query{PCI: a})
+	there, err := s.Observe(t.Context(), attach.Query{Device: bus.PCI(a)})
 	must(t, err)
 	if there.RDMA == nil || there.RDMA.NS != attach.Host || there.Link.NS != attach.Pod {
 		t.Errorf("link %+v, RDMA %+v", there.Link, there.RDMA)

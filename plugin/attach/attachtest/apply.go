@@ -59,9 +59,9 @@ func conflict(format string, args ...any) error {
 
 func (s *Session) moveLink(step attach.MoveLink, half bool) error {
 	k := s.k
-	f := k.function(step.PCI)
+	f := k.function(step.Device)
 	if f == nil || f.link == nil {
-		return conflict("find the netdev of %s", step.PCI)
+		return conflict("find the netdev of %s", step.Device)
 	}
 	l, from, to := f.link, s.at(step.From.NS), s.at(step.To.NS)
 	mtu := step.MTU[1]
@@ -72,7 +72,7 @@ func (s *Session) moveLink(step attach.MoveLink, half bool) error {
 		return nil
 	}
 	if l.ns != to && l.ns != from {
-		return conflict("find the netdev of %s: it is %s", step.PCI, s.from(l.ns))
+		return conflict("find the netdev of %s: it is %s", step.Device, s.from(l.ns))
 	}
 	return k.newlink(l, to, step.To.Name, mtu, half)
 }

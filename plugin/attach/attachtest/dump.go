@@ -21,7 +21,7 @@ func (k *Kernel) Dump() string {
 	}
 	for _, f := range k.functions {
 		lines = append(lines, fmt.Sprintf("function %s driver %q vf %t number %d pf %s numa %d",
-			f.PCI, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
+			f.ID, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
 	}
 	for _, l := range k.links {
 		lines = append(lines, k.dumpLink(l)...)
@@ -46,7 +46,7 @@ func (k *Kernel) label(ns *netns) string {
 func (k *Kernel) dumpLink(l *link) []string {
 	head := fmt.Sprintf("link %s/%s", k.label(l.ns), l.name)
 	lines := []string{fmt.Sprintf("%s pci %s type %s mac %s mtu %d up %t carrier %t inuse %q",
-		head, l.pci, l.kind, l.mac, l.mtu, l.up, l.carrier, l.inUse)}
+		head, l.dev, l.kind, l.mac, l.mtu, l.up, l.carrier, l.inUse)}
 	for _, key := range slices.Sorted(maps.Keys(l.sysctls)) {
 		lines = append(lines, head+" sysctl "+key+" "+l.sysctls[key])
 	}
@@ -76,7 +76,7 @@ func (k *Kernel) dumpDevice(d *device) []string {
 		netdev = k.label(d.link.ns) + "/" + d.link.name
 	}
 	lines := []string{fmt.Sprintf("%s index %d uverbs %d guid %s pci %s soft %t ports %d layer %s netdev %s users %q gids %d of %d",
-		head, d.index, d.uverbs, d.guid, d.pci, d.soft, d.ports, d.linkLayer, netdev, d.users, d.table.foreign, d.table.size)}
+		head, d.index, d.uverbs, d.guid, d.dev, d.soft, d.ports, d.linkLayer, netdev, d.users, d.table.foreign, d.table.size)}
 	for _, s := range d.table.slots {
 		lines = append(lines, fmt.Sprintf("%s gid %d %s %s %s", head, s.gid.Index, s.gid.Addr, s.gid.Type, s.gid.Netdev))
 	}

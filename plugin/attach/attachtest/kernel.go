@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -60,7 +61,7 @@ type function struct {
 }
 
 type link struct {
-	pci     pci.Addr // zero: virtual, dies with its namespace
+	dev     bus.ID // zero: virtual, dies with its namespace
 	ns      *netns
 	index   int
 	name    string
@@ -83,7 +84,7 @@ type route struct {
 }
 
 type device struct {
-	pci       pci.Addr // zero: of no function
+	dev       bus.ID // zero: of no function
 	soft      bool
 	link      *link // netdev below it; nil: none
 	index     uint32
@@ -115,7 +116,8 @@ type PF struct {
 
 // VF is a virtual function to add. Empty fields get what a ConnectX VF would have.
 type VF struct {
-	PCI, PF   pci.Addr
+	ID        bus.ID
+	PF        pci.Addr
 	Number    int
 	Driver    string // default "mlx5_core"; "none": unbound
 	Link      string // empty: no netdev
@@ -138,14 +140,14 @@ func (k *Kernel) AddPF(spec PF) {
 	if spec.MTU == 0 {
 		spec.MTU = 1500
 	}
-	f := &function{Function: attach.Function{PCI: spec.PCI, Exists: true, Driver: "mlx5_core"}}
+	f := &function{Function: attach.Function{ID: bus.PCI(spec.PCI), Exists: true, Driver: "mlx5_core"}}
 	f.link = k.newLink(link{
-		pci: spec.PCI, ns: k.host, name: spec.Link, kind: "ether", mac: macOf(spec.PCI), mtu: spec.MTU, maxMTU: 9978,
+		dev: bus.PCI(spec.PCI), ns: k.host, name: spec.Link, kind: "ether", mac: macOf(bus.PCI(spec.PCI)), mtu: spec.MTU, maxMTU: 9978,
 		up: true, carrier: true,
 	})
 	if spec.RDMA != "" {
 		f.rdma = k.newDevice(device{
-			pci: spec.PCI, link: f.link, name: spec.RDMA, ns: k.host, guid: guidOf(f.link.mac), ports: 1, linkLayer: "Ethernet",
+			dev: bus.PCI(spec.PCI), link: f.link, name: spec.RDMA, ns: k.host, guid: guidOf(f.link.mac), ports: 1, linkLayer: "Ethernet",
 		})
 	}
 	k.functions = append(k.functions, f)
@@ -164,17 +166,17 @@ func (k *Kernel) AddVF(spec VF) {
 func (k *Kernel) bind(f *function) {
 	spec := withDefaults(f.spec)
 	f.Function = attach.Function{
-		PCI: spec.PCI, Exists: true, Driver: spec.Driver, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA,
+		ID: spec.ID, Exists: true, Driver: spec.Driver, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA,
 	}
 	if spec.Link != "" {
 		f.link = k.newLink(link{
-			pci: spec.PCI, ns: k.host, name: spec.Link, kind: spec.Type, mac: spec.MAC, mtu: spec.MTU, maxMTU: spec.MaxMTU,
+			dev: spec.ID, ns: k.host, name: spec.Link, kind: spec.Type, mac: spec.MAC, mtu: spec.MTU, maxMTU: spec.MaxMTU,
 			up: spec.Up, carrier: true,
 		})
 	}
 	if spec.RDMA != "" {
 		f.rdma = k.newDevice(device{
-			pci: spec.PCI, link: f.link, name: spec.RDMA, ns: k.host, guid: spec.GUID, ports: spec.Ports, linkLayer: spec.LinkLayer,
+			dev: spec.ID, link: f.link, name: spec.RDMA, ns: k.host, guid: spec.GUID, ports: spec.Ports, linkLayer: spec.LinkLayer,
 		})
 	}
 }
@@ -187,7 +189,7 @@ func withDefaults(s VF) VF {
 	}
 	or(&s.Driver, "mlx5_core")
 	or(&s.Type, "ether")
-	or(&s.MAC, macOf(s.PCI))
+	or(&s.MAC, macOf(s.ID))
 	or(&s.GUID, guidOf(s.MAC))
 	or(&s.LinkLayer, "Ethernet")
 	for v, def := range map[*int]int{&s.MTU: 1500, &s.MaxMTU: 9978, &s.Ports: 1} {
@@ -201,7 +203,11 @@ func withDefaults(s VF) VF {
 	return s
 }
 
-func macOf(a pci.Addr) string {
+func macOf(id bus.ID) string {
+	a := id.PCI
+	if id.SF() {
+		return fmt.Sprintf("02:5f:00:00:00:%02x", len(id.Aux))
+	}
 	return fmt.Sprintf("02:54:00:%02x:%02x:%02x", a.Bus, a.Device, a.Function)
 }
 
@@ -252,9 +258,9 @@ func (k *Kernel) freeUverbs() int {
 	return n
 }
 
-func (k *Kernel) function(a pci.Addr) *function {
+func (k *Kernel) function(a bus.ID) *function {
 	for _, f := range k.functions {
-		if f.PCI == a {
+		if f.ID == a {
 			return f
 		}
 	}

@@ -13,12 +13,13 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 const podA, podB = "/run/netns/a", "/run/netns/b"
 
-func fn(n uint8) pci.Addr { return pci.Addr{Bus: 1, Device: 0x10, Function: n} }
+func fn(n uint8) bus.ID { return bus.PCI(pci.Addr{Bus: 1, Device: 0x10, Function: n}) }
 
 func at(ns attach.NS, name string) attach.Place { return attach.Place{NS: ns, Name: name} }
 
@@ -26,8 +27,8 @@ func at(ns attach.NS, name string) attach.Place { return attach.Place{NS: ns, Na
 func machine(t *testing.T, mode attach.Mode) (*attachtest.Kernel, *attachtest.Session) {
 	t.Helper()
 	k := attachtest.New(mode)
-	k.AddVF(attachtest.VF{PCI: fn(0), Link: "vf0", RDMA: "mlx5_0"})
-	k.AddVF(attachtest.VF{PCI: fn(1), Link: "vf1", RDMA: "mlx5_1", Number: 1})
+	k.AddVF(attachtest.VF{ID: fn(0), Link: "vf0", RDMA: "mlx5_0"})
+	k.AddVF(attachtest.VF{ID: fn(1), Link: "vf1", RDMA: "mlx5_1", Number: 1})
 	k.AddNetNS(podA)
 	k.AddNetNS(podB)
 	return k, open(t, k, podA)
@@ -45,7 +46,7 @@ func open(t *testing.T, k *attachtest.Kernel, path string) *attachtest.Session {
 
 func observe(t *testing.T, s *attachtest.Session, n uint8) attach.Facts {
 	t.Helper()
-	f, err := s.Observe(t.Context(), attach.Query{PCI: fn(n), Soft: "pf1"})
+	f, err := s.Observe(t.Context(), attach.Query{Device: fn(n), Soft: "pf1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,7 +63,7 @@ func must(t *testing.T, s *attachtest.Session, steps ...attach.Step) {
 }
 
 func moveLink(n uint8, from, to attach.Place, mtu int) attach.Step {
-	return attach.MoveLink{PCI: fn(n), From: from, To: to, MTU: [2]int{1500, mtu}}
+	return attach.MoveLink{Device: fn(n), From: from, To: to, MTU: [2]int{1500, mtu}}
 }
 
 func moveRDMA(t *testing.T, s *attachtest.Session, n uint8, from, to attach.NS) attach.Step {

@@ -64,7 +64,7 @@ func (k *Kernel) die(ns *netns) {
 		if l.ns != ns {
 			continue
 		}
-		if l.pci.IsZero() {
+		if l.dev.IsZero() {
 			k.dropLink(l)
 			continue
 		}

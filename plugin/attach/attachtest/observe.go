@@ -9,23 +9,23 @@ import (
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Observe gives the facts of a function as this session sees them. A device in a namespace that no path leads to is seen as
 // little as on a real machine: no netdev, and of the RDMA device only that there is one.
 func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
 	if err := context.Cause(ctx); err != nil {
-		return attach.Facts{}, fmt.Errorf("observe %s: %w", q.PCI, err)
+		return attach.Facts{}, fmt.Errorf("observe %s: %w", q.Device, err)
 	}
 	k := s.k
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.look()
-	f := attach.Facts{Mode: k.mode, Function: attach.Function{PCI: q.PCI}}
-	if fn := k.function(q.PCI); fn != nil {
+	f := attach.Facts{Mode: k.mode, Function: attach.Function{ID: q.Device}}
+	if fn := k.function(q.Device); fn != nil {
 		f.Function = fn.Function
-		if pf := k.function(fn.PF); fn.VF && pf != nil && pf.link != nil && pf.link.ns == k.host {
+		if pf := k.function(bus.PCI(fn.PF)); fn.VF && pf != nil && pf.link != nil && pf.link.ns == k.host {
 			f.Function.PFLink, f.Function.PFMTU = pf.link.name, pf.link.mtu
 		}
 		f.Link = s.linkFacts(fn.link)
@@ -153,7 +153,7 @@ func (k *Kernel) Trace() []string {
 
 // Where tells the namespace and name of a function's netdev and of its RDMA device, "host/eth3" or "/run/netns/a/net1"; empty
 // for what it does not have.
-func (k *Kernel) Where(a pci.Addr) [2]string {
+func (k *Kernel) Where(a bus.ID) [2]string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var out [2]string

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // What others do to the machine meanwhile: the pod, the node's owner, another program.
@@ -44,7 +44,7 @@ func (k *Kernel) RemoveRDMA(name string) {
 				continue
 			}
 			k.dropDevice(d)
-			if f := k.function(d.pci); f != nil {
+			if f := k.function(d.dev); f != nil {
 				f.rdma = nil
 			}
 		}
@@ -52,16 +52,16 @@ func (k *Kernel) RemoveRDMA(name string) {
 }
 
 // RemoveFunction takes a function away with all it has, as sriov_numvfs does.
-func (k *Kernel) RemoveFunction(a pci.Addr) {
+func (k *Kernel) RemoveFunction(a bus.ID) {
 	k.in(func() {
 		k.unbind(k.function(a))
-		k.functions = slices.DeleteFunc(k.functions, func(f *function) bool { return f.PCI == a })
+		k.functions = slices.DeleteFunc(k.functions, func(f *function) bool { return f.ID == a })
 	})
 }
 
 // Rebind unbinds a function's driver and binds driver, the same when empty. What it makes is new: another RDMA index, and a
 // netdev at home under the name of its VF.
-func (k *Kernel) Rebind(a pci.Addr, driver string) {
+func (k *Kernel) Rebind(a bus.ID, driver string) {
 	k.in(func() {
 		f := k.function(a)
 		k.unbind(f)
@@ -84,17 +84,17 @@ func (k *Kernel) unbind(f *function) {
 }
 
 // RenameLink is what a pod does to an interface that it does not want to be called so.
-func (k *Kernel) RenameLink(a pci.Addr, name string) {
+func (k *Kernel) RenameLink(a bus.ID, name string) {
 	k.in(func() { k.function(a).link.name = name; k.syncGIDs() })
 }
 
 // RenameRDMA gives a function's RDMA device another name.
-func (k *Kernel) RenameRDMA(a pci.Addr, name string) {
+func (k *Kernel) RenameRDMA(a bus.ID, name string) {
 	k.in(func() { k.function(a).rdma.name = name })
 }
 
 // SetLink changes a function's link: MAC if not empty, MTU if not 0, and its state.
-func (k *Kernel) SetLink(a pci.Addr, mac string, mtu int, up bool) {
+func (k *Kernel) SetLink(a bus.ID, mac string, mtu int, up bool) {
 	k.in(func() {
 		l := k.function(a).link
 		if mac != "" {
@@ -109,28 +109,28 @@ func (k *Kernel) SetLink(a pci.Addr, mac string, mtu int, up bool) {
 }
 
 // SetAltNames gives a function's netdev alternative names.
-func (k *Kernel) SetAltNames(a pci.Addr, names ...string) {
+func (k *Kernel) SetAltNames(a bus.ID, names ...string) {
 	k.in(func() { k.function(a).link.alt = slices.Clone(names) })
 }
 
 // SetMaxMTU bounds what the driver of a function's link takes.
-func (k *Kernel) SetMaxMTU(a pci.Addr, mtu int) { k.in(func() { k.function(a).link.maxMTU = mtu }) }
+func (k *Kernel) SetMaxMTU(a bus.ID, mtu int) { k.in(func() { k.function(a).link.maxMTU = mtu }) }
 
 // SetCarrier plugs the cable in or out.
-func (k *Kernel) SetCarrier(a pci.Addr, on bool) { k.in(func() { k.function(a).link.carrier = on }) }
+func (k *Kernel) SetCarrier(a bus.ID, on bool) { k.in(func() { k.function(a).link.carrier = on }) }
 
 // SetInUse says what the node does with a function's link.
-func (k *Kernel) SetInUse(a pci.Addr, what ...string) {
+func (k *Kernel) SetInUse(a bus.ID, what ...string) {
 	k.in(func() { k.function(a).link.inUse = what })
 }
 
 // SetUsers says which processes have a function's RDMA device open.
-func (k *Kernel) SetUsers(a pci.Addr, users ...string) {
+func (k *Kernel) SetUsers(a bus.ID, users ...string) {
 	k.in(func() { k.function(a).rdma.users = users })
 }
 
 // FlushAddrs takes every address off a function's link.
-func (k *Kernel) FlushAddrs(a pci.Addr) {
+func (k *Kernel) FlushAddrs(a bus.ID) {
 	k.in(func() { k.function(a).link.addrs = nil; k.syncGIDs() })
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package dev holds the identity of a device that can be given to a pod as a value: a PCI function, or a sub-function, which is
+// Package bus holds the identity of a device that can be given to a pod as a value: a PCI function, or a sub-function, which is
 // a device of the auxiliary bus. Netdevs and RDMA devices come and go under any name; this stays. It reads no files.
-package dev
+package bus
 
 import (
 	"errors"
