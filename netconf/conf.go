@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"github.com/containernetworking/cni/pkg/types"
+	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // Kind is what an attachment is made of: the key "link".
@@ -33,12 +35,29 @@ type Conf struct {
 	CNIVersion string
 	Name       string // of the network
 	Kind       Kind
-	Device     bus.ID // KindVF, KindDevice: what to move; zero: not named, or not to be moved
-	MTU        MTU
-	RDMA       RDMA
-	Rail       *int // number of the rail, 0 to 63; nil when the network says none
-	Hint       Hint
-	IPAM       IPAM
+	// Inferred: the configuration has no "link", so that Kind is a guess. Only facts tell a PF, which is of KindDevice, from a VF.
+	Inferred bool
+	// Device is what to move of KindVF and KindDevice; of KindChained what must be behind the interface. Zero: not named, as a
+	// bare number from the shared device plugin.
+	Device bus.ID
+	// By finds the device of KindDevice that is named in another way than by its identity; zero: Device says it.
+	By      Selector
+	Master  Selector // KindMacvlan, KindIPVlan: the link to sit on
+	Macvlan Macvlan
+	VF      VFSettings
+	// MAC of the pod's interface as aa:bb:cc:dd:ee:ff, of a VF also the administrative one; empty: as it is, or for a macvlan
+	// one made from the owner. It is a unicast address.
+	MAC  string
+	MTU  MTU
+	RDMA RDMA
+	Rail *int // number of the rail, 0 to 63; nil when the network says none
+	Hint Hint
+	IPAM IPAM
+	// Previous is what the plugin before has made; nil unless KindChained.
+	Previous *types100.Result
+	// DeviceInfo is where to write the device-info file (runtimeConfig.CNIDeviceInfoFile), a path below one of the folders that
+	// Multus uses for it; empty: nowhere.
+	DeviceInfo string
 	Request    Request
 	Debug      bool // args.cni.debug: one attachment logged in full
 
@@ -50,6 +69,77 @@ type Conf struct {
 type MTU struct {
 	Bytes  int
 	FromPF bool // "pf": whatever the PF has when the pod starts
+}
+
+// Selector finds one link of the node's own namespace. Exactly one field beside Key is set, but in the zero value.
+type Selector struct {
+	Key     string // as it stands in the configuration, for messages: "master", "master.rail", "hwaddr"
+	Name    string // of the netdev, or an alternative name
+	PCI     pci.Addr
+	RDMA    string   // name of an RDMA device
+	PFNames []string // patterns of path.Match, one of which the name has to fit
+	MAC     string   // aa:bb:cc:dd:ee:ff
+	Path    string   // of the device in sysfs, as "/sys/devices/pci0000:00/0000:00:1f.6"
+}
+
+// MacvlanMode is the key "mode" of a macvlan, with the kernel's words (include/uapi/linux/if_link.h, enum macvlan_mode).
+type MacvlanMode string
+
+// The modes of a macvlan.
+const (
+	MacvlanBridge   MacvlanMode = "bridge"
+	MacvlanPrivate  MacvlanMode = "private"
+	MacvlanVEPA     MacvlanMode = "vepa"
+	MacvlanPassthru MacvlanMode = "passthru"
+)
+
+// Macvlan is what only a macvlan has.
+type Macvlan struct {
+	Mode       MacvlanMode
+	BCQueueLen *int // broadcasts and multicasts that may wait; nil: the kernel's default
+}
+
+// VLANProto is the key "vlanProto".
+type VLANProto string
+
+// The values of vlanProto. Empty: 802.1q.
+const (
+	Proto8021Q  VLANProto = "802.1q"
+	Proto8021AD VLANProto = "802.1ad"
+)
+
+// LinkState is the key "link_state": what a PF's driver tells a VF of the link.
+type LinkState string
+
+// The values of link_state. Empty: left as it is.
+const (
+	LinkAuto    LinkState = "auto"    // that of the PF
+	LinkEnable  LinkState = "enable"  // up, whatever the PF's is
+	LinkDisable LinkState = "disable" // down
+)
+
+// Baseline says what becomes of VF settings that the configuration does not name.
+type Baseline string
+
+// The values of vf.baseline.
+const (
+	BaselineKeep  Baseline = "keep"  // left as they are
+	BaselineReset Baseline = "reset" // no VLAN, no rates, no trust, link state auto
+)
+
+// VFSettings are what the PF's driver holds for a VF, by sriov-cni's keys and with their meaning: nil and empty leave a
+// setting, 0 clears it.
+type VFSettings struct {
+	VLAN      *int // 0 to 4094
+	QoS       *int // 0 to 7, only with a VLAN above 0
+	Proto     VLANProto
+	Spoofchk  *bool
+	Trust     *bool
+	LinkState LinkState
+	MinTxRate *int // Mb/s; 0: no limit
+	MaxTxRate *int // Mb/s; 0: no limit
+	Baseline  Baseline
+	FLR       bool // "vf": {"flr": true}: a function-level reset at DEL
 }
 
 // RDMAMode says what is to happen to the RDMA device of the function.

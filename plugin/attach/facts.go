@@ -7,6 +7,7 @@ package attach
 
 import (
 	"net/netip"
+	"strings"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
@@ -46,6 +47,13 @@ type Facts struct {
 	Link     *Link    `json:"link,omitempty"` // the function's netdev; nil: seen nowhere, or it has none
 	RDMA     *RDMA    `json:"rdma,omitempty"` // the function's RDMA device; nil: it has none
 	Soft     *RDMA    `json:"soft,omitempty"` // the soft RoCE device of this attachment; nil: none seen
+	// Master is the link at home that the attachment's is on; nil for kinds that move a device whole. With it, Function and RDMA
+	// are what is below the master and stays at home, and Link is the attachment's own in the pod.
+	Master *Master `json:"master,omitempty"`
+	// VF is what the PF's driver holds for the function; nil: not asked for, no VF, or the PF's netdev is away.
+	VF *VFState `json:"vf,omitempty"`
+	// Siblings are the administrative MACs of the PF's other VFs, by number; nil with VF.
+	Siblings map[int]string `json:"-"`
 	// Uverbs are the numbers N of every /dev/infiniband/uverbsN on the node, ascending.
 	Uverbs []int `json:"uverbs,omitempty"`
 	// PodLinks are the interface names in the pod's namespace, sorted; nil when there is no namespace.
@@ -66,15 +74,95 @@ type Function struct {
 	PFLink string   `json:"pfLink,omitempty"` // the PF's netdev in the host's namespace; empty when it is away
 	PFMTU  int      `json:"pfMTU,omitempty"`  // bytes; 0 when the PF's netdev is away
 	NUMA   int      `json:"numa"`             // -1: no affinity
+	NumVFs int      `json:"numVFs,omitempty"` // VFs that a PF has now
+	// ESwitch is the mode of the PF's embedded switch, "legacy" or "switchdev"; empty: it has none or does not say. It is asked
+	// for together with VF.
+	ESwitch string `json:"eswitch,omitempty"`
+	// Resets: the function can be reset on its own (/sys/bus/pci/devices/*/reset). It is asked for together with VF.
+	Resets bool `json:"-"`
+}
+
+// Userspace tells whether the function is bound to a driver that gives it to a program and makes no netdev.
+func (f Function) Userspace() bool {
+	return strings.Contains(f.Driver, "vfio") || strings.Contains(f.Driver, "uio")
+}
+
+// Master is a link at home that macvlans and ipvlans sit on: a PF's, a VLAN on one, a bond of some.
+type Master struct {
+	Name  string `json:"name"`
+	Index int    `json:"index"` // in the host's namespace; kept over renames
+	Type  string `json:"type"`  // "ether", "infiniband", as ip(8) prints it
+	Kind  string `json:"kind"`  // "device" for hardware, "vlan", "bond"
+	MAC   string `json:"mac"`
+	MTU   int    `json:"mtu"` // bytes
+	Up    bool   `json:"up"`
+	// Default: the node's default route leads through it.
+	Default bool `json:"default,omitempty"`
+	// RDMA are the names of all RDMA devices behind it, through VLANs and bonds, wherever they are, sorted. The one of
+	// Facts.RDMA is the first.
+	RDMA []string `json:"rdma,omitempty"`
+}
+
+// VFState is what a PF's driver holds for one of its VFs.
+type VFState struct {
+	MAC       string `json:"mac"` // administrative; zeros: none given
+	VLAN      int    `json:"vlan"`
+	QoS       int    `json:"qos"`
+	Proto     string `json:"proto"` // "802.1q", "802.1ad"
+	Spoofchk  bool   `json:"spoofchk"`
+	Trust     bool   `json:"trust"`
+	LinkState string `json:"linkState"` // "auto", "enable", "disable"
+	MinTxRate int    `json:"minTxRate"` // Mb/s; 0: no limit
+	MaxTxRate int    `json:"maxTxRate"` // Mb/s; 0: no limit
+}
+
+// OwnLink is how the link of an attachment is known in the pod when no function tells: by its kind and MAC, since a pod may
+// rename it, else by kind and name.
+type OwnLink struct {
+	Kind string `json:"kind"` // "macvlan", "ipvlan"; of a chained one whatever the plugin before made
+	Name string `json:"name"`
+	MAC  string `json:"mac,omitempty"` // empty: its master's, as an ipvlan's
+}
+
+// Candidate is a link at home that a selector may mean.
+type Candidate struct {
+	Name     string
+	AltNames []string
+	Index    int
+	Type     string // "ether", "infiniband"
+	Kind     string // "device" for hardware
+	MAC      string
+	Device   bus.ID   // that it belongs to; zero: none
+	Path     string   // of that device in sysfs, as "/sys/devices/pci0000:00/0000:00:1f.6"; empty: none
+	VF       bool     // the device is a VF
+	RDMA     []string // RDMA devices of that device at home
+	Default  bool     // it carries the default route
+}
+
+// Behind is what was found behind an interface of the pod that another plugin made.
+type Behind struct {
+	Device bus.ID // the function that it is the netdev of; zero: none
+	// Master is the link at home that it sits on; zero: none, or none that can be seen.
+	Master Lower
+	Kind   string // "device" for hardware, "macvlan", "ipvlan", "vlan", "veth"
+	Type   string // "ether", "infiniband"
+	MAC    string
+}
+
+// Lower names a link at home. The index is what counts, the name is for messages.
+type Lower struct {
+	Name  string
+	Index int
 }
 
 // Link is a network device.
 type Link struct {
 	Place
-	Index    int      `json:"index"` // in its present namespace; changes with every move
-	Type     string   `json:"type"`  // "ether", "infiniband", as ip(8) prints it
-	MAC      string   `json:"mac"`   // aa:bb:cc:dd:ee:ff
-	MTU      int      `json:"mtu"`   // bytes
+	Index    int      `json:"index"`          // in its present namespace; changes with every move
+	Type     string   `json:"type"`           // "ether", "infiniband", as ip(8) prints it
+	Kind     string   `json:"kind,omitempty"` // "device" for hardware, "macvlan", "ipvlan"
+	MAC      string   `json:"mac"`            // aa:bb:cc:dd:ee:ff
+	MTU      int      `json:"mtu"`            // bytes
 	Up       bool     `json:"up"`
 	AltNames []string `json:"altNames,omitempty"`
 	// Addrs are the addresses on it, of every scope, as netip.Prefix.Compare orders them. CHECK needs them of a link in the pod.
@@ -145,4 +233,8 @@ func (n NetNS) IsZero() bool { return n == NetNS{} }
 type Query struct {
 	Device bus.ID
 	Soft   string // name of the soft RoCE device; empty: none expected
+	VF     bool   // also what the PF's driver holds for the function; some drivers take their time
+	// Master: look at what is below this link instead of at Device; zero: none.
+	Master Lower
+	Own    OwnLink // with Master: the attachment's own link in the pod
 }

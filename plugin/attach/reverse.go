@@ -7,6 +7,21 @@ func (s MoveLink) Reverse() Step {
 	return MoveLink{Device: s.Device, From: s.To, To: s.From, MTU: [2]int{s.MTU[1], s.MTU[0]}}
 }
 
+// Reverse removes the link.
+func (s AddLink) Reverse() Step { return DelLink{Kind: s.Kind, Link: s.Link, MAC: s.MAC} }
+
+// Reverse is nil: a link that was made for a pod has no state worth bringing back.
+func (DelLink) Reverse() Step { return nil }
+
+// Reverse sets what was before.
+func (s SetVF) Reverse() Step {
+	s.From, s.To = s.To, s.From
+	return s
+}
+
+// Reverse is nil: a reset cannot be taken back.
+func (ResetFunction) Reverse() Step { return nil }
+
 // Reverse moves the device back.
 func (s MoveRDMA) Reverse() Step {
 	s.From, s.To = s.To, s.From
@@ -64,16 +79,20 @@ func (s AddRoute) Reverse() Step { return DelRoute(s) }
 // Reverse adds the route.
 func (s DelRoute) Reverse() Step { return AddRoute(s) }
 
-func (MoveLink) isStep()    {}
-func (MoveRDMA) isStep()    {}
-func (RenameRDMA) isStep()  {}
-func (AddSoftRoCE) isStep() {}
-func (DelSoftRoCE) isStep() {}
-func (SetSysctl) isStep()   {}
-func (SetMAC) isStep()      {}
-func (SetAltName) isStep()  {}
-func (SetUp) isStep()       {}
-func (AddAddr) isStep()     {}
-func (DelAddr) isStep()     {}
-func (AddRoute) isStep()    {}
-func (DelRoute) isStep()    {}
+func (MoveLink) isStep()      {}
+func (AddLink) isStep()       {}
+func (DelLink) isStep()       {}
+func (SetVF) isStep()         {}
+func (ResetFunction) isStep() {}
+func (MoveRDMA) isStep()      {}
+func (RenameRDMA) isStep()    {}
+func (AddSoftRoCE) isStep()   {}
+func (DelSoftRoCE) isStep()   {}
+func (SetSysctl) isStep()     {}
+func (SetMAC) isStep()        {}
+func (SetAltName) isStep()    {}
+func (SetUp) isStep()         {}
+func (AddAddr) isStep()       {}
+func (DelAddr) isStep()       {}
+func (AddRoute) isStep()      {}
+func (DelRoute) isStep()      {}

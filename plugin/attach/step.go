@@ -7,6 +7,7 @@ import (
 	"net/netip"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // Step is one change as data. Applying it makes exactly one state-changing system call, and none when the state after it
@@ -26,6 +27,50 @@ type MoveLink struct {
 	From, To Place
 	MTU      [2]int // bytes, before and after; 0 in MTU[1] leaves it
 }
+
+// AddLink makes a macvlan or ipvlan on a link at home, in the pod from the start and under its name there: nothing is ever seen
+// of it at home. A name that is taken leaves nothing behind.
+type AddLink struct {
+	Kind       string // "macvlan", "ipvlan"
+	Master     Lower
+	Link       Place
+	Mode       string // of a macvlan: "bridge", "private", "vepa", "passthru"; of an ipvlan: "l2"
+	MAC        string // empty: the master's, as an ipvlan has and a macvlan in mode passthru
+	MTU        int    // bytes; 0: the master's
+	BCQueueLen int    // 0: the kernel's default
+}
+
+// DelLink removes a link made by AddLink, under whatever name it has by now: it is known by its kind and MAC.
+type DelLink struct {
+	Kind string
+	Link Place
+	MAC  string // empty: its kind and name tell
+}
+
+// VFSetting is one thing that a PF's driver keeps for a VF. Each has a netlink attribute of its own (IFLA_VF_*).
+type VFSetting string
+
+// The settings. VFVLAN is VLAN, QoS and protocol, VFRate both rates: the kernel sets them together.
+const (
+	VFVLAN      VFSetting = "vlan"
+	VFMAC       VFSetting = "mac"
+	VFRate      VFSetting = "rate"
+	VFSpoofchk  VFSetting = "spoofchk"
+	VFTrust     VFSetting = "trust"
+	VFLinkState VFSetting = "link_state"
+)
+
+// SetVF sets one thing of a VF through its PF and reads it back, since drivers say yes to what they do not do. It needs no
+// namespace of a pod.
+type SetVF struct {
+	PF       pci.Addr
+	Number   int
+	What     VFSetting
+	From, To VFState // of which What counts
+}
+
+// ResetFunction makes a function-level reset.
+type ResetFunction struct{ Device bus.ID }
 
 // MoveRDMA moves an RDMA device between namespaces. Soft names a soft RoCE device, which has no PCI function and no index
 // that could be known beforehand; otherwise Index identifies the device, and GUID guards against another one having

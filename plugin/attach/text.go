@@ -20,6 +20,57 @@ func (s MoveLink) String() string {
 }
 
 // String gives the step on one line.
+func (s AddLink) String() string {
+	text := fmt.Sprintf("add %s %s on %s, mode %s", s.Kind, s.Link, s.Master.Name, s.Mode)
+	if s.MAC != "" {
+		text += ", mac " + s.MAC
+	}
+	if s.MTU != 0 {
+		text += fmt.Sprintf(", mtu %d", s.MTU)
+	}
+	if s.BCQueueLen != 0 {
+		text += fmt.Sprintf(", bcqueuelen %d", s.BCQueueLen)
+	}
+	return text
+}
+
+// String gives the step on one line.
+func (s DelLink) String() string {
+	if s.MAC == "" {
+		return fmt.Sprintf("del %s %s", s.Kind, s.Link)
+	}
+	return fmt.Sprintf("del %s %s, mac %s", s.Kind, s.Link, s.MAC)
+}
+
+// String gives the step on one line.
+func (s SetVF) String() string {
+	return fmt.Sprintf("set %s of vf %d of %s: %s -> %s", s.What, s.Number, s.PF, s.From.of(s.What), s.To.of(s.What))
+}
+
+// of shows one setting.
+func (v VFState) of(what VFSetting) string {
+	onOff := map[bool]string{true: "on", false: "off"}
+	switch what {
+	case VFVLAN:
+		return fmt.Sprintf("%d qos %d proto %s", v.VLAN, v.QoS, v.Proto)
+	case VFMAC:
+		return v.MAC
+	case VFRate:
+		return fmt.Sprintf("%d to %d Mb/s", v.MinTxRate, v.MaxTxRate)
+	case VFSpoofchk:
+		return onOff[v.Spoofchk]
+	case VFTrust:
+		return onOff[v.Trust]
+	case VFLinkState:
+		return v.LinkState
+	}
+	return ""
+}
+
+// String gives the step on one line.
+func (s ResetFunction) String() string { return "reset function " + s.Device.String() }
+
+// String gives the step on one line.
 func (s MoveRDMA) String() string {
 	if s.Soft != "" {
 		return fmt.Sprintf("move soft rdma %s %s -> %s", s.Soft, s.From, s.To)
