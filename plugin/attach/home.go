@@ -12,10 +12,10 @@ import (
 // was first seen; those of another device that had the same address do not count. A name that somebody chose since, an
 // operator or udev, stays.
 func Homed(seen, home Facts) Facts {
-	if !sameFunction(seen, home) {
-		return seen
+	if seen.Master != nil || !sameFunction(seen, home) {
+		return seen // what stays at home is called as it is
 	}
-	if l, h := seen.Link, home.Link; l != nil && h != nil && l.NS == Host && strayLink(l.Name) {
+	if l, h := seen.Link, home.Link; l != nil && h != nil && l.NS == Host && h.NS == Host && strayLink(l.Name) {
 		named := *l
 		named.Name = h.Name
 		seen.Link = &named

@@ -3,8 +3,10 @@
 package attach
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"net/netip"
 	"slices"
 
@@ -38,24 +40,76 @@ func SoftName(o Owner) string {
 	return "pf" + hex.EncodeToString(sum[:5])
 }
 
-// Plan gives the steps that attach the function of f to the pod. What can be refused is refused by Guard before. soft names
+// OwnMAC is the MAC of an attachment's own macvlan when nobody gives one: locally administered, unicast, and the same for the
+// same attachment every time, so that it tells whose a link in the pod is, whatever the pod calls it.
+func OwnMAC(o Owner) string {
+	sum := sha256.Sum256([]byte(o.String()))
+	return fmt.Sprintf("02:%02x:%02x:%02x:%02x:%02x", sum[0], sum[1], sum[2], sum[3], sum[4])
+}
+
+// Plan gives the steps that make the attachment of c in the pod. What can be refused is refused by Guard before. soft names
 // the soft RoCE device, if the configuration wants one.
 //
-// The order is link, RDMA device, addresses, up, routes; so the exact reverse takes the RDMA device home before its netdev.
-// No step moves an RDMA device but the function's own and the soft one made here.
+// The order is settings of the VF, link, RDMA device, addresses, up, routes; so the exact reverse takes the RDMA device home
+// before its netdev. No step moves an RDMA device but the function's own and the soft one made here; what is below a master
+// stays at home [review.md 1]. Of a chained attachment link and addresses are those of the plugin before.
 func Plan(c netconf.Conf, f Facts, a Addresses, soft string) []Step {
-	if f.Link == nil {
-		return nil
-	}
 	pod := Place{NS: Pod, Name: c.Request.IfName}
+	switch {
+	case c.Kind == netconf.KindChained:
+		return planRDMA(c, f, pod, soft)
+	case shares(c.Kind):
+		return slices.Concat([]Step{addLink(c, f, pod)}, planRDMA(c, f, pod, soft), planSysctls(c, a, pod), planAddresses(a, pod))
+	case f.Link == nil:
+		// Bound to a driver that gives the function to a program: the PF is all there is to set.
+		return planVF(c, f)
+	}
+	return slices.Concat(planLink(c, f, pod), planRDMA(c, f, pod, soft), planSysctls(c, a, pod), planAddresses(a, pod))
+}
+
+// shares tells whether attachments of the kind are links of their own on a master that stays at home.
+func shares(k netconf.Kind) bool { return k == netconf.KindMacvlan || k == netconf.KindIPVlan }
+
+// planLink brings the function's netdev into the pod.
+func planLink(c netconf.Conf, f Facts, pod Place) []Step {
 	var steps []Step
 	if f.Link.Up {
 		// A move takes the link down without saying so; as a step of its own, its reverse brings it up again at home.
 		steps = append(steps, SetUp{Link: f.Link.Place, From: true, To: false})
 	}
+	steps = append(steps, planVF(c, f)...)
 	steps = append(steps, MoveLink{Device: f.Function.ID, From: f.Link.Place, To: pod, MTU: [2]int{f.Link.MTU, mtu(c.MTU, f)}})
-	steps = append(steps, planRDMA(c, f, pod, soft)...)
-	steps = append(steps, planSysctls(a, pod)...)
+	if c.MAC != "" && c.MAC != f.Link.MAC {
+		steps = append(steps, SetMAC{Link: pod, From: f.Link.MAC, To: c.MAC})
+	}
+	return steps
+}
+
+// addLink makes the attachment's own link.
+func addLink(c netconf.Conf, f Facts, pod Place) Step {
+	s := AddLink{Kind: string(c.Kind), Link: pod, Mode: "l2"}
+	if f.Master != nil {
+		s.Master = Lower{Name: f.Master.Name, Index: f.Master.Index}
+	}
+	if !c.MTU.FromPF {
+		s.MTU = c.MTU.Bytes // what a new link has by itself is its master's
+	}
+	if c.Kind != netconf.KindMacvlan {
+		return s
+	}
+	s.Mode = cmp.Or(string(c.Macvlan.Mode), string(netconf.MacvlanBridge))
+	if c.Macvlan.BCQueueLen != nil {
+		s.BCQueueLen = *c.Macvlan.BCQueueLen
+	}
+	if s.Mode != string(netconf.MacvlanPassthru) {
+		s.MAC = cmp.Or(c.MAC, OwnMAC(Owner{ContainerID: c.Request.ContainerID, IfName: c.Request.IfName}))
+	}
+	return s
+}
+
+// planAddresses gives the interface its addresses, brings it up and sets the routes, which need it up.
+func planAddresses(a Addresses, pod Place) []Step {
+	var steps []Step
 	for _, addr := range a.Addrs {
 		steps = append(steps, AddAddr{Link: pod, Addr: addr.Prefix})
 	}
@@ -100,9 +154,9 @@ func planRDMA(c netconf.Conf, f Facts, pod Place, soft string) []Step {
 // wantsSoft tells whether a soft RoCE device is to be made.
 func wantsSoft(c netconf.Conf) bool { return c.RDMA.SoftRoCE && c.RDMA.Mode != netconf.RDMAOff }
 
-// moves tells whether the function's own RDMA device is to go into the pod.
+// moves tells whether the function's own RDMA device is to go into the pod. One below a master is not the attachment's own.
 func moves(c netconf.Conf, f Facts) bool {
-	if f.RDMA == nil || f.Mode != Exclusive || wantsSoft(c) {
+	if shares(c.Kind) || f.Master != nil || f.RDMA == nil || f.Mode != Exclusive || wantsSoft(c) {
 		return false
 	}
 	return c.RDMA.Mode == netconf.RDMAAuto || c.RDMA.Mode == netconf.RDMAMove
@@ -110,15 +164,20 @@ func moves(c netconf.Conf, f Facts) bool {
 
 // planSysctls keeps router advertisements from giving a rail a second default route, and GIDs below those of its own
 // addresses [review.md 39]. An interface without addresses of ours is left to whoever wants it to configure itself.
-func planSysctls(a Addresses, pod Place) []Step {
+func planSysctls(c netconf.Conf, a Addresses, pod Place) []Step {
 	if len(a.Addrs) == 0 {
 		return nil
 	}
 	key := func(name string) string { return "net/ipv6/conf/" + pod.Name + "/" + name }
 	var steps []Step
-	if slices.ContainsFunc(a.Addrs, func(x netconf.Address) bool { return x.Prefix.Addr().Is6() }) {
+	switch {
+	case slices.ContainsFunc(a.Addrs, func(x netconf.Address) bool { return x.Prefix.Addr().Is6() }):
 		// Runtimes switch IPv6 off in namespaces of clusters that have none of their own.
 		steps = append(steps, SetSysctl{NS: pod.NS, Key: key("disable_ipv6"), To: "0"})
+	case shares(c.Kind):
+		// 1 is "none". A link-local address that nobody needs would take slots of the GID table that all pods on the master share:
+		// with it 32 pods fill 128 slots, without it 40 take 82 [review.md lab 11].
+		steps = append(steps, SetSysctl{NS: pod.NS, Key: key("addr_gen_mode"), To: "1"})
 	}
 	return append(steps,
 		SetSysctl{NS: pod.NS, Key: key("accept_ra"), To: "0"},

@@ -77,7 +77,7 @@ func findGID(p Port, addr netip.Addr, ifname string) (GID, bool) {
 // noGID says which GID is missing, and why if the table tells: a full table gets no entry, and only the kernel's log says so.
 func noGID(p Port, addr netip.Addr) string {
 	text := fmt.Sprintf("port %d of %s has no RoCE v2 GID of %s", p.Number, p.Device, addr)
-	if p.TableSize > 0 && len(p.GIDs) >= p.TableSize {
+	if full(p) {
 		text += fmt.Sprintf(": GID table of %s is full (%d)", p.Device, p.TableSize)
 	}
 	return text

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attach
+
+import (
+	"github.com/podfabric/podfabric/netconf"
+)
+
+// noMAC is what a PF's driver shows for a VF that was given no administrative MAC.
+const noMAC = "00:00:00:00:00:00"
+
+// WantedVF is what the PF's driver is to hold for a VF once the configuration is applied to now. What the configuration does
+// not name stays, or with vf.baseline "reset" loses what an earlier tool may have left; spoofchk and MAC stay even then, since
+// only the driver knows their defaults.
+func WantedVF(c netconf.Conf, now VFState) VFState {
+	v, want := c.VF, now
+	if v.Baseline == netconf.BaselineReset {
+		want.VLAN, want.QoS, want.Proto = 0, 0, string(netconf.Proto8021Q)
+		want.Trust, want.LinkState, want.MinTxRate, want.MaxTxRate = false, string(netconf.LinkAuto), 0, 0
+	}
+	if v.VLAN != nil {
+		// The kernel sets the three together, so that those that are not named get the defaults of sriov-cni.
+		want.VLAN, want.QoS, want.Proto = *v.VLAN, 0, string(netconf.Proto8021Q)
+	}
+	set(&want.QoS, v.QoS)
+	set(&want.Spoofchk, v.Spoofchk)
+	set(&want.Trust, v.Trust)
+	set(&want.MinTxRate, v.MinTxRate)
+	set(&want.MaxTxRate, v.MaxTxRate)
+	if v.Proto != "" {
+		want.Proto = string(v.Proto)
+	}
+	if v.LinkState != "" {
+		want.LinkState = string(v.LinkState)
+	}
+	if c.MAC != "" {
+		want.MAC = c.MAC
+	}
+	return want
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}
+
+// VFSteps gives the steps that bring what the PF's driver holds for the VF fn from one state to the other: those settings that
+// differ, VLAN first and link state last. A link state that is up before the VLAN is right would let frames out on the wrong one.
+func VFSteps(fn Function, from, to VFState) []Step {
+	var steps []Step
+	for _, what := range []VFSetting{VFVLAN, VFMAC, VFRate, VFSpoofchk, VFTrust, VFLinkState} {
+		if from.of(what) != to.of(what) {
+			steps = append(steps, SetVF{PF: fn.PF, Number: fn.Number, What: what, From: from, To: to})
+		}
+	}
+	return steps
+}
+
+// planVF applies the VF settings of a configuration. Facts hold them only where it asks for some.
+func planVF(c netconf.Conf, f Facts) []Step {
+	if c.Kind != netconf.KindVF || !f.Function.VF || f.VF == nil {
+		return nil
+	}
+	return VFSteps(f.Function, *f.VF, WantedVF(c, *f.VF))
+}
+
+// restoreVF puts back what the PF's driver held before. It needs neither the VF's netdev nor a namespace of the pod. A new VF at
+// the old one's address must not get the old settings [review.md 29].
+func restoreVF(before, now Facts) []Step {
+	if before.VF == nil || now.VF == nil || !now.Function.VF || another(before, now) {
+		return nil
+	}
+	return VFSteps(now.Function, *now.VF, *before.VF)
+}
