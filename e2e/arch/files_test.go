@@ -19,7 +19,7 @@ import (
 )
 
 // topLevel is everything that may lie at the root of the repository, besides dot files.
-var topLevel = strings.Fields("cmd plugin ipam rdmans netconf nccl e2e deploy docs Makefile go.mod go.sum README.md LICENSE CHANGELOG.md CONTRIBUTING.md")
+var topLevel = strings.Fields("cmd plugin ipam rdmans netconf nad peer nccl e2e deploy docs Makefile go.mod go.sum README.md LICENSE CHANGELOG.md CONTRIBUTING.md")
 
 // files are the paths of the repository's files, those not yet committed included.
 func files(t *testing.T) []string {

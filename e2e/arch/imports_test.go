@@ -51,6 +51,18 @@ var rules = []rule{
 		because: "it stands at the bottom: everything may use it, so it may use nothing but PCI addresses and address ranges",
 	},
 	{
+		of:      []string{"nad", "peer"},
+		deny:    []string{module + "/..."},
+		allow:   []string{module + "/nad"},
+		because: "what others' configurations mean is known without podfabric's own; podfabricctl puts the two together",
+	},
+	{
+		of:      []string{"..."},
+		notOf:   []string{"nad", "e2e/..."},
+		deny:    []string{"go.yaml.in/yaml/...", "sigs.k8s.io/yaml/...", "gopkg.in/yaml.v3"},
+		because: "CNI speaks JSON; only the reader of people's files meets YAML, and nothing on the path of a pod's start",
+	},
+	{
 		of:      []string{"plugin/attach"},
 		deny:    []string{module + "/..."},
 		allow:   []string{module + "/netconf", module + "/rdmans/pci", module + "/rdmans/bus"},
@@ -251,6 +263,8 @@ func TestRulesCatch(t *testing.T) {
 		{"pure package runs programs", graph{m + "plugin/attach": {"os/exec"}}, []string{"plugin/attach -> os/exec"}},
 		{"choosing addresses reads files, leasing may", graph{m + "ipam": {"os"}, m + "ipam/lease": {"os"}}, []string{"ipam -> os"}},
 		{"nccl knows a plan", graph{m + "nccl": {m + "plugin/attach", m + "rdmans/pci"}}, []string{"nccl -> " + m + "plugin/attach"}},
+		{"reader of files knows podfabric's keys", graph{m + "nad": {m + "netconf"}, m + "peer": {m + "nad", m + "netconf"}}, []string{"nad -> " + m + "netconf", "peer -> " + m + "netconf"}},
+		{"YAML elsewhere", graph{m + "peer": {"go.yaml.in/yaml/v3"}, m + "nad": {"go.yaml.in/yaml/v3"}}, []string{"peer -> go.yaml.in/yaml/v3"}},
 		{"plan asks the kernel", graph{m + "plugin/attach": {m + "netconf", m + "plugin/kernel"}}, []string{"plugin/attach -> " + m + "plugin/kernel"}},
 		{"verbs imported from below", graph{m + "plugin/kernel": {m + "plugin"}, m + "cmd/podfabric": {m + "plugin"}}, []string{"plugin/kernel -> " + m + "plugin"}},
 		{"library leans on the product", graph{m + "rdmans": {m + "netconf", m + "rdmans/sysfs"}}, []string{"rdmans -> " + m + "netconf"}},
