@@ -5,7 +5,6 @@ package attachtest
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -17,6 +16,14 @@ func (s *Session) apply(step attach.Step, half bool) error {
 	switch step := step.(type) {
 	case attach.MoveLink:
 		return s.moveLink(step, half)
+	case attach.AddLink:
+		return s.addLink(step)
+	case attach.DelLink:
+		return s.delLink(step)
+	case attach.SetVF:
+		return s.setVF(step)
+	case attach.ResetFunction:
+		return s.resetFunction(step)
 	case attach.MoveRDMA:
 		return s.moveRDMA(step)
 	case attach.RenameRDMA:
@@ -28,7 +35,7 @@ func (s *Session) apply(step attach.Step, half bool) error {
 	case attach.SetSysctl:
 		return s.setSysctl(step)
 	case attach.SetMAC:
-		return s.setLink(step.Link, func(l *link) bool { return l.mac == step.To }, func(l *link) { l.mac = step.To })
+		return s.setMAC(step)
 	case attach.SetAltName:
 		return s.setLink(step.Link, func(l *link) bool { return slices.Contains(l.alt, step.Name) == step.To }, func(l *link) {
 			l.alt = slices.DeleteFunc(slices.Clone(l.alt), func(n string) bool { return n == step.Name })
@@ -37,7 +44,7 @@ func (s *Session) apply(step attach.Step, half bool) error {
 			}
 		})
 	case attach.SetUp:
-		return s.setLink(step.Link, func(l *link) bool { return l.up == step.To }, func(l *link) { setUp(l, step.To) })
+		return s.setUp(step)
 	case attach.AddAddr:
 		return s.addAddr(step)
 	case attach.DelAddr:
@@ -80,11 +87,7 @@ func (s *Session) moveLink(step attach.MoveLink, half bool) error {
 // newlink is one RTM_NEWLINK with namespace, name and MTU. On failure the link may have moved (style.md M4).
 func (k *Kernel) newlink(l *link, ns *netns, name string, mtu int, half bool) error {
 	k.call()
-	taken := func(name string) bool {
-		return slices.ContainsFunc(k.links, func(x *link) bool {
-			return x.ns == ns && (x != l && x.name == name || slices.Contains(x.alt, name))
-		})
-	}
+	taken := func(name string) bool { return k.taken(ns, name, l) }
 	if l.ns != ns {
 		first := l.name
 		if taken(first) {
@@ -104,7 +107,7 @@ func (k *Kernel) newlink(l *link, ns *netns, name string, mtu int, half bool) er
 		return fmt.Errorf("set the MTU of %s: %w", l.name, syscall.EINVAL)
 	}
 	if mtu != 0 {
-		l.mtu = mtu
+		k.setMTU(l, mtu)
 	}
 	if half {
 		return nil
@@ -188,7 +191,7 @@ func (s *Session) addSoft(step attach.AddSoftRoCE) error {
 	if k.deviceAt(k.host, step.Name) != nil || slices.ContainsFunc(k.rdma, func(d *device) bool { return d.soft && d.link == l }) {
 		return fmt.Errorf("make soft RDMA device %s: %w", step.Name, syscall.EEXIST)
 	}
-	k.newDevice(device{soft: true, link: l, name: step.Name, ns: k.host, guid: guidOf(l.mac), ports: 1, linkLayer: "Ethernet"})
+	k.newDevice(device{soft: true, link: l, name: step.Name, ns: k.host, guid: guidOf(l.address()), ports: 1, linkLayer: "Ethernet"})
 	return nil
 }
 
@@ -214,38 +217,4 @@ func (s *Session) linkOf(p attach.Place) *link {
 		return nil
 	}
 	return s.k.linkAt(ns, p.Name)
-}
-
-func (s *Session) setSysctl(step attach.SetSysctl) error {
-	rest, ok := strings.CutPrefix(step.Key, "net/ipv6/conf/")
-	ifname, key, found := strings.Cut(rest, "/")
-	if !ok || !found {
-		return conflict("find sysctl %s", step.Key)
-	}
-	done := func(l *link) bool { return l.sysctls[key] == step.To }
-	return s.setLink(attach.Place{NS: step.NS, Name: ifname}, done, func(l *link) { l.sysctls[key] = step.To })
-}
-
-// setLink makes one change to a link unless it is done.
-func (s *Session) setLink(p attach.Place, done func(*link) bool, change func(*link)) error {
-	l := s.linkOf(p)
-	if l == nil {
-		return conflict("find interface %s", p)
-	}
-	if done(l) {
-		return nil
-	}
-	s.k.call()
-	change(l)
-	s.k.syncGIDs()
-	return nil
-}
-
-// setUp: a link that goes down loses its routes and its IPv6 addresses.
-func setUp(l *link, up bool) {
-	l.up = up
-	if !up {
-		l.routes = nil
-		l.addrs = slices.DeleteFunc(l.addrs, isIPv6)
-	}
 }

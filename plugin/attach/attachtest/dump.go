@@ -22,6 +22,11 @@ func (k *Kernel) Dump() string {
 	for _, f := range k.functions {
 		lines = append(lines, fmt.Sprintf("function %s driver %q vf %t number %d pf %s numa %d",
 			f.ID, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
+		lines = append(lines, fmt.Sprintf("function %s eswitch %q resets %t strict %t", f.ID, f.ESwitch, f.Function.Resets, f.strictMAC))
+		if v := f.vf; f.VF {
+			lines = append(lines, fmt.Sprintf("function %s has mac %s vlan %d qos %d proto %s spoofchk %t trust %t link state %s rates %d to %d",
+				f.ID, v.MAC, v.VLAN, v.QoS, v.Proto, v.Spoofchk, v.Trust, v.LinkState, v.MinTxRate, v.MaxTxRate))
+		}
 	}
 	for _, l := range k.links {
 		lines = append(lines, k.dumpLink(l)...)
@@ -45,8 +50,17 @@ func (k *Kernel) label(ns *netns) string {
 
 func (k *Kernel) dumpLink(l *link) []string {
 	head := fmt.Sprintf("link %s/%s", k.label(l.ns), l.name)
-	lines := []string{fmt.Sprintf("%s pci %s type %s mac %s mtu %d up %t carrier %t inuse %q",
-		head, l.dev, l.kind, l.mac, l.mtu, l.up, l.carrier, l.inUse)}
+	lines := []string{fmt.Sprintf("%s pci %s type %s kind %s mac %s mtu %d up %t carrier %t default %t inuse %q",
+		head, l.dev, l.typ, l.kind, l.address(), l.mtu, l.up, l.carrier, l.dflt, l.inUse)}
+	for _, x := range l.lowers {
+		lines = append(lines, fmt.Sprintf("%s on %s/%s mode %q vlan %d device %d", head, k.label(x.ns), x.name, l.mode, l.vid, l.devID))
+	}
+	if l.peer != nil {
+		lines = append(lines, fmt.Sprintf("%s pairs with %s/%s", head, k.label(l.peer.ns), l.peer.name))
+	}
+	if l.local.IsValid() {
+		lines = append(lines, head+" link-local "+l.local.String())
+	}
 	for _, key := range slices.Sorted(maps.Keys(l.sysctls)) {
 		lines = append(lines, head+" sysctl "+key+" "+l.sysctls[key])
 	}

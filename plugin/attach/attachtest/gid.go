@@ -19,7 +19,8 @@ type gidTable struct {
 
 type slot struct {
 	gid   attach.GID
-	since int // reads when it was asked for; readers see it gidDelay reads later
+	on    *link // netdev whose address it is
+	since int   // reads when it was asked for; readers see it gidDelay reads later
 }
 
 func (t *gidTable) clear() { t.slots = nil }
@@ -44,28 +45,35 @@ func (k *Kernel) FillGIDs(rdma string, n, size int) {
 	k.syncGIDs()
 }
 
-// syncGIDs brings every table in line with the addresses of its netdev.
+// syncGIDs brings every table in line with the addresses of its netdev and of all that is on it.
 func (k *Kernel) syncGIDs() {
 	for _, d := range k.rdma {
-		d.table.sync(wantedGIDs(d))
+		d.table.sync(k.wantedGIDs(d))
 	}
 }
 
-// wantedGIDs are the entries a netdev gives: default ones from its MAC, then two for each address, and v2 alone on soft RoCE.
-func wantedGIDs(d *device) []attach.GID {
+// wantedGIDs are the entries a netdev gives: default ones from its MAC, then two for each of its addresses and of those of the
+// VLANs, macvlans, ipvlans and bonds on it, in any namespace (roce_gid_mgmt.c; review.md lab 1 and 10), and v2 alone on soft
+// RoCE. On a bond they stand on every port's device, active or not [lab 10].
+func (k *Kernel) wantedGIDs(d *device) []slot {
 	if d.link == nil {
 		return nil
 	}
-	addrs := []netip.Addr{linkLocal(d.link.mac)}
-	for _, p := range d.link.addrs {
-		addrs = append(addrs, netip.AddrFrom16(p.Addr().As16()))
-	}
-	var out []attach.GID
-	for _, a := range addrs {
+	var out []slot
+	add := func(l *link, a netip.Addr) {
 		if !d.soft {
-			out = append(out, attach.GID{Addr: a, Type: "IB/RoCE v1", Netdev: d.link.name})
+			out = append(out, slot{on: l, gid: attach.GID{Addr: a, Type: "IB/RoCE v1", Netdev: l.name}})
 		}
-		out = append(out, attach.GID{Addr: a, Type: attach.RoCEv2, Netdev: d.link.name})
+		out = append(out, slot{on: l, gid: attach.GID{Addr: a, Type: attach.RoCEv2, Netdev: l.name}})
+	}
+	add(d.link, linkLocal(d.link.address()))
+	for _, l := range k.tree(d.link) {
+		for _, p := range l.addrs {
+			add(l, netip.AddrFrom16(p.Addr().As16()))
+		}
+		if l != d.link && l.local.IsValid() { // the netdev's own has the value of its default entries
+			add(l, l.local)
+		}
 	}
 	return out
 }
@@ -75,19 +83,21 @@ func linkLocal(mac string) netip.Addr {
 	return netip.AddrFrom16([16]byte{0xfe, 0x80, 8: b[0] ^ 2, 9: b[1], 10: b[2], 11: 0xff, 12: 0xfe, 13: b[3], 14: b[4], 15: b[5]})
 }
 
-func (t *gidTable) sync(want []attach.GID) {
-	same := func(a attach.GID) func(attach.GID) bool {
-		return func(b attach.GID) bool { return a.Addr == b.Addr && a.Type == b.Type }
+// sync keeps what is still wanted where it is: an entry is known by its value, its type and its netdev (ib_gid_table find_gid).
+func (t *gidTable) sync(want []slot) {
+	same := func(a slot) func(slot) bool {
+		return func(b slot) bool { return a.gid.Addr == b.gid.Addr && a.gid.Type == b.gid.Type && a.on == b.on }
 	}
-	t.slots = slices.DeleteFunc(t.slots, func(s slot) bool { return !slices.ContainsFunc(want, same(s.gid)) })
-	for _, g := range want {
-		i := slices.IndexFunc(t.slots, func(s slot) bool { return same(g)(s.gid) })
+	t.slots = slices.DeleteFunc(t.slots, func(s slot) bool { return !slices.ContainsFunc(want, same(s)) })
+	for _, w := range want {
+		i := slices.IndexFunc(t.slots, same(w))
 		if i >= 0 {
-			t.slots[i].gid.Netdev = g.Netdev
+			t.slots[i].gid.Netdev = w.gid.Netdev
 			continue
 		}
-		if g.Index = t.free(); g.Index >= 0 {
-			t.slots = append(t.slots, slot{gid: g, since: t.reads})
+		if w.gid.Index = t.free(); w.gid.Index >= 0 {
+			w.since = t.reads
+			t.slots = append(t.slots, w)
 		}
 	}
 	slices.SortFunc(t.slots, func(a, b slot) int { return a.gid.Index - b.gid.Index })

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -36,6 +38,8 @@ type Kernel struct {
 	nextIno   uint64
 	gidDelay  int
 	noSoft    error
+	vfRefused map[attach.VFSetting]error
+	vfIgnored map[attach.VFSetting]bool
 
 	faults   []fault
 	applies  int
@@ -52,12 +56,17 @@ type netns struct {
 	noIPv6   bool // disable_ipv6 is 1 by default in it
 }
 
-// function is a PCI function with what it has by now.
+// function is a device that can be given to a pod, with what it has by now.
 type function struct {
 	attach.Function
-	link *link
-	rdma *device
-	spec VF
+	link   *link
+	rdma   *device
+	spec   VF
+	parent pci.Addr // of a sub-function, its PF
+	// vf is what the PF's driver holds for a VF: it outlives the VF's own driver.
+	vf        attach.VFState
+	strictMAC bool
+	resets    int
 }
 
 type link struct {
@@ -66,12 +75,20 @@ type link struct {
 	index   int
 	name    string
 	alt     []string // alternative names
-	kind    string
-	mac     string
+	typ     string   // "ether", as ip(8) prints it
+	kind    string   // "device" for hardware
+	mode    string   // of a macvlan or ipvlan
+	vid     int      // of a VLAN
+	lowers  []*link  // what it sits on; more than one below a bond only
+	devID   int      // of an ipvlan on its master, from 1
+	peer    *link    // of a veth
+	mac     string   // own; see link.address
 	mtu     int
 	maxMTU  int
 	up      bool
 	carrier bool
+	dflt    bool       // the node's default route leads through it
+	local   netip.Addr // IPv6 link-local address that the kernel has made; zero: none
 	addrs   []netip.Prefix
 	routes  []route
 	sysctls map[string]string
@@ -102,111 +119,15 @@ type device struct {
 func New(mode attach.Mode) *Kernel {
 	k := &Kernel{mode: mode, nextIno: 4026531840}
 	k.host = k.space("")
-	k.newLink(link{ns: k.host, name: "lo", kind: "loopback", mac: "00:00:00:00:00:00", mtu: 65536, up: true})
+	k.newLink(link{ns: k.host, name: "lo", typ: "loopback", mac: "00:00:00:00:00:00", mtu: 65536, up: true})
 	return k
-}
-
-// PF is a physical function to add.
-type PF struct {
-	PCI  pci.Addr
-	Link string
-	MTU  int    // 0: 1500
-	RDMA string // name of its RDMA device; empty: none
-}
-
-// VF is a virtual function to add. Empty fields get what a ConnectX VF would have.
-type VF struct {
-	ID        bus.ID
-	PF        pci.Addr
-	Number    int
-	Driver    string // default "mlx5_core"; "none": unbound
-	Link      string // empty: no netdev
-	Type      string // default "ether"
-	MAC       string // default derived from PCI
-	MTU       int    // default 1500
-	MaxMTU    int    // default 9978
-	Up        bool
-	RDMA      string // empty: no RDMA device
-	GUID      string // default derived from MAC
-	Ports     int    // default 1
-	LinkLayer string // default "Ethernet"
-	NUMA      int
-}
-
-// AddPF adds a physical function, up and with carrier.
-func (k *Kernel) AddPF(spec PF) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if spec.MTU == 0 {
-		spec.MTU = 1500
-	}
-	f := &function{Function: attach.Function{ID: bus.PCI(spec.PCI), Exists: true, Driver: "mlx5_core"}}
-	f.link = k.newLink(link{
-		dev: bus.PCI(spec.PCI), ns: k.host, name: spec.Link, kind: "ether", mac: macOf(bus.PCI(spec.PCI)), mtu: spec.MTU, maxMTU: 9978,
-		up: true, carrier: true,
-	})
-	if spec.RDMA != "" {
-		f.rdma = k.newDevice(device{
-			dev: bus.PCI(spec.PCI), link: f.link, name: spec.RDMA, ns: k.host, guid: guidOf(f.link.mac), ports: 1, linkLayer: "Ethernet",
-		})
-	}
-	k.functions = append(k.functions, f)
-}
-
-// AddVF adds a virtual function at home.
-func (k *Kernel) AddVF(spec VF) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	f := &function{spec: spec}
-	k.functions = append(k.functions, f)
-	k.bind(f)
-}
-
-// bind makes what a driver makes of a function.
-func (k *Kernel) bind(f *function) {
-	spec := withDefaults(f.spec)
-	f.Function = attach.Function{
-		ID: spec.ID, Exists: true, Driver: spec.Driver, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA,
-	}
-	if spec.Link != "" {
-		f.link = k.newLink(link{
-			dev: spec.ID, ns: k.host, name: spec.Link, kind: spec.Type, mac: spec.MAC, mtu: spec.MTU, maxMTU: spec.MaxMTU,
-			up: spec.Up, carrier: true,
-		})
-	}
-	if spec.RDMA != "" {
-		f.rdma = k.newDevice(device{
-			dev: spec.ID, link: f.link, name: spec.RDMA, ns: k.host, guid: spec.GUID, ports: spec.Ports, linkLayer: spec.LinkLayer,
-		})
-	}
-}
-
-func withDefaults(s VF) VF {
-	or := func(v *string, def string) {
-		if *v == "" {
-			*v = def
-		}
-	}
-	or(&s.Driver, "mlx5_core")
-	or(&s.Type, "ether")
-	or(&s.MAC, macOf(s.ID))
-	or(&s.GUID, guidOf(s.MAC))
-	or(&s.LinkLayer, "Ethernet")
-	for v, def := range map[*int]int{&s.MTU: 1500, &s.MaxMTU: 9978, &s.Ports: 1} {
-		if *v == 0 {
-			*v = def
-		}
-	}
-	if s.Driver == "none" {
-		s.Driver = ""
-	}
-	return s
 }
 
 func macOf(id bus.ID) string {
 	a := id.PCI
-	if id.SF() {
-		return fmt.Sprintf("02:5f:00:00:00:%02x", len(id.Aux))
+	if _, number, ok := strings.Cut(id.Aux, ".sf."); ok {
+		n, _ := strconv.Atoi(number)
+		return fmt.Sprintf("02:5f:00:%02x:%02x:%02x", byte(n>>16), byte(n>>8), byte(n))
 	}
 	return fmt.Sprintf("02:54:00:%02x:%02x:%02x", a.Bus, a.Device, a.Function)
 }
@@ -226,17 +147,27 @@ func octets(mac string) [6]byte {
 func (k *Kernel) newLink(l link) *link {
 	k.nextLink++
 	l.index = k.nextLink
-	l.sysctls = freshSysctls()
+	l.sysctls = freshSysctls(l.ns)
 	if l.maxMTU == 0 {
 		l.maxMTU = 65536
+	}
+	if l.kind == "" {
+		l.kind = hardware
+	}
+	if l.up {
+		l.makeLocal()
 	}
 	k.links = append(k.links, &l)
 	return &l
 }
 
-// freshSysctls are what an interface has that is new in its namespace [review.md lab 9].
-func freshSysctls() map[string]string {
-	return map[string]string{"accept_ra": "1", "autoconf": "1", "disable_ipv6": "0"}
+// freshSysctls are what an interface has that is new in its namespace [review.md lab 9]. addr_gen_mode is there once it is not 0.
+func freshSysctls(ns *netns) map[string]string {
+	off := "0"
+	if ns.noIPv6 {
+		off = "1"
+	}
+	return map[string]string{"accept_ra": "1", "autoconf": "1", "disable_ipv6": off}
 }
 
 func (k *Kernel) newDevice(d device) *device {

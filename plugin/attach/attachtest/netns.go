@@ -5,6 +5,7 @@ package attachtest
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -22,7 +23,7 @@ func (k *Kernel) AddNetNS(path string) attach.NetNS {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	ns := k.space(path)
-	k.newLink(link{ns: ns, name: "lo", kind: "loopback", mac: "00:00:00:00:00:00", mtu: 65536})
+	k.newLink(link{ns: ns, name: "lo", typ: "loopback", mac: "00:00:00:00:00:00", mtu: 65536})
 	return ns.id
 }
 
@@ -64,6 +65,9 @@ func (k *Kernel) die(ns *netns) {
 		if l.ns != ns {
 			continue
 		}
+		if !slices.Contains(k.links, l) {
+			continue // gone with its master
+		}
 		if l.dev.IsZero() {
 			k.dropLink(l)
 			continue
@@ -90,10 +94,9 @@ func (k *Kernel) die(ns *netns) {
 func (k *Kernel) relocate(l *link, ns *netns, name string) {
 	k.nextLink++
 	l.ns, l.name, l.index = ns, name, k.nextLink
-	l.up, l.addrs, l.routes, l.sysctls, l.inUse = false, nil, nil, freshSysctls(), nil
-	if ns.noIPv6 {
-		l.sysctls["disable_ipv6"] = "1"
-	}
+	l.up, l.addrs, l.routes, l.sysctls, l.inUse = false, nil, nil, freshSysctls(ns), nil
+	l.local, l.dflt = netip.Addr{}, false
+	k.release(l)
 	for _, d := range slices.Clone(k.rdma) {
 		if d.link != l {
 			continue
@@ -117,7 +120,26 @@ func (k *Kernel) reregister(d *device, ns *netns) {
 	k.syncGIDs()
 }
 
+// release takes a link out of its bonds: a port that leaves the namespace leaves them. VLANs, macvlans and ipvlans stay on it
+// wherever it goes (NETDEV_UNREGISTER of a move is no end to them).
+func (k *Kernel) release(l *link) {
+	for _, b := range k.uppers(l) {
+		if b.kind == bond {
+			b.lowers = slices.DeleteFunc(b.lowers, func(x *link) bool { return x == l })
+		}
+	}
+}
+
+// dropLink is the end of a link and of all that sits on it but bonds, and of the other end of a pair.
 func (k *Kernel) dropLink(l *link) {
+	k.release(l)
+	for _, x := range k.uppers(l) {
+		k.dropLink(x)
+	}
+	if p := l.peer; p != nil {
+		l.peer, p.peer = nil, nil
+		k.dropLink(p)
+	}
 	k.links = slices.DeleteFunc(k.links, func(x *link) bool { return x == l })
 	for _, d := range slices.Clone(k.rdma) {
 		if d.link == l && d.soft {

@@ -23,13 +23,16 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	defer k.mu.Unlock()
 	k.look()
 	f := attach.Facts{Mode: k.mode, Function: attach.Function{ID: q.Device}}
-	if fn := k.function(q.Device); fn != nil {
-		f.Function = fn.Function
-		if pf := k.function(bus.PCI(fn.PF)); fn.VF && pf != nil && pf.link != nil && pf.link.ns == k.host {
-			f.Function.PFLink, f.Function.PFMTU = pf.link.name, pf.link.mtu
+	switch {
+	case q.Master != attach.Lower{}:
+		s.masterFacts(q, &f)
+	case q.Device.IsZero():
+		f.Link = s.linkFacts(k.owned(s.at(attach.Pod), q.Own, true))
+	default:
+		if fn := k.function(q.Device); fn != nil {
+			s.functionFacts(fn, q.VF, &f)
+			f.Link = s.linkFacts(fn.link)
 		}
-		f.Link = s.linkFacts(fn.link)
-		f.RDMA = s.deviceFacts(fn.rdma)
 	}
 	for _, d := range k.rdma {
 		if d.soft && q.Soft != "" && d.name == q.Soft {
@@ -57,6 +60,50 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	return f, nil
 }
 
+// functionFacts are of a function itself and its RDMA device.
+func (s *Session) functionFacts(fn *function, asked bool, f *attach.Facts) {
+	f.Function = fn.Function
+	f.Function.ESwitch, f.Function.Resets = "", false
+	for _, x := range s.k.functions {
+		if x.VF && bus.PCI(x.PF) == fn.ID {
+			f.Function.NumVFs++
+		}
+	}
+	if pf := s.k.pfAtHome(fn); pf != nil {
+		f.Function.PFLink, f.Function.PFMTU = pf.link.name, pf.link.mtu
+	}
+	f.RDMA = s.deviceFacts(fn.rdma)
+	if asked {
+		s.k.vfFacts(fn, f)
+	}
+}
+
+// masterFacts are of the link at home, the first function below it, by the name of its RDMA device, and the link of the
+// attachment itself.
+func (s *Session) masterFacts(q attach.Query, f *attach.Facts) {
+	f.Link = s.linkFacts(s.k.owned(s.at(attach.Pod), q.Own, true))
+	l := s.k.masterAt(q.Master.Index)
+	if l == nil {
+		return
+	}
+	f.Master = &attach.Master{
+		Name: l.name, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu, Up: l.up, Default: l.dflt,
+	}
+	below := s.k.below(l)
+	for _, fn := range below {
+		if fn.rdma != nil {
+			f.Master.RDMA = append(f.Master.RDMA, fn.rdma.name)
+		}
+	}
+	slices.Sort(f.Master.RDMA)
+	for _, fn := range below {
+		if len(f.Master.RDMA) == 0 || fn.rdma != nil && fn.rdma.name == f.Master.RDMA[0] {
+			s.functionFacts(fn, false, f)
+			return
+		}
+	}
+}
+
 // look lets held namespaces come nearer to their end.
 func (k *Kernel) look() {
 	for _, ns := range slices.Clone(k.spaces) {
@@ -78,9 +125,27 @@ func (s *Session) linkFacts(l *link) *attach.Link {
 	addrs := slices.Clone(l.addrs)
 	slices.SortFunc(addrs, netip.Prefix.Compare)
 	return &attach.Link{
-		Place: attach.Place{NS: s.from(l.ns), Name: l.name}, Index: l.index, Type: l.kind, MAC: l.mac, MTU: l.mtu, Up: l.up,
-		AltNames: slices.Clone(l.alt), Addrs: addrs, InUse: slices.Clone(l.inUse),
+		Place: attach.Place{NS: s.from(l.ns), Name: l.name}, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu,
+		Up: l.up, AltNames: slices.Clone(l.alt), Addrs: addrs, InUse: s.k.uses(l),
 	}
+}
+
+// uses says what the node does with a link: what a test says, and what can be seen of bonds, uppers and routes beside it.
+func (k *Kernel) uses(l *link) []string {
+	out := slices.Clone(l.inUse)
+	for _, x := range k.uppers(l) {
+		switch {
+		case x.ns != l.ns:
+		case x.kind == bond:
+			out = append(out, "it is a port of bond "+x.name)
+		default:
+			out = append(out, fmt.Sprintf("%s %s sits on it", x.kind, x.name))
+		}
+	}
+	if l.dflt {
+		out = append(out, "it carries the default route")
+	}
+	return out
 }
 
 func (s *Session) deviceFacts(d *device) *attach.RDMA {

@@ -3,6 +3,7 @@
 package attachtest
 
 import (
+	"net/netip"
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -18,14 +19,10 @@ func (k *Kernel) in(fn func()) {
 	fn()
 }
 
-// AddLink puts a virtual link into the namespace that path leads to, or into the host's when it is empty.
+// AddLink puts a virtual link of kind dummy into the namespace that path leads to, or into the host's when it is empty.
 func (k *Kernel) AddLink(path, name string) {
 	k.in(func() {
-		ns := k.host
-		if path != "" {
-			ns = k.byPath(path)
-		}
-		k.newLink(link{ns: ns, name: name, kind: "ether", mac: "02:00:00:00:00:01", mtu: 1500})
+		k.newLink(link{ns: k.nsOf(path), name: name, typ: "ether", kind: "dummy", mac: "02:00:00:00:00:01", mtu: 1500, carrier: true})
 	})
 }
 
@@ -69,7 +66,7 @@ func (k *Kernel) Rebind(a bus.ID, driver string) {
 			f.Driver = driver
 			return
 		}
-		k.bind(f)
+		k.makeDevices(f)
 	})
 }
 
@@ -88,6 +85,57 @@ func (k *Kernel) RenameLink(a bus.ID, name string) {
 	k.in(func() { k.function(a).link.name = name; k.syncGIDs() })
 }
 
+// RenamePodLink renames any link of a namespace, the host's with an empty path.
+func (k *Kernel) RenamePodLink(path, name, to string) {
+	k.in(func() { k.podLink(path, name).name = to; k.syncGIDs() })
+}
+
+// SetPodMAC is what a pod with CAP_NET_ADMIN does to its interface.
+func (k *Kernel) SetPodMAC(path, name, mac string) {
+	k.in(func() { k.podLink(path, name).setMAC(mac); k.syncGIDs() })
+}
+
+// DelPodLink is what a pod does to an interface that it does not want.
+func (k *Kernel) DelPodLink(path, name string) { k.in(func() { k.dropLink(k.podLink(path, name)) }) }
+
+// SetPodUp sets the state of any link of a namespace.
+func (k *Kernel) SetPodUp(path, name string, up bool) {
+	k.in(func() { setUp(k.podLink(path, name), up); k.syncGIDs() })
+}
+
+// PutAddr puts an address on any link of a namespace, as the plugin before in a chain does, or the node's owner.
+func (k *Kernel) PutAddr(path, name string, addr netip.Prefix) {
+	k.in(func() {
+		l := k.podLink(path, name)
+		l.addrs = append(l.addrs, addr)
+		k.syncGIDs()
+	})
+}
+
+// Give moves a function's netdev into a pod under name and sets it up, as sriov and host-device do, or home with an empty path.
+func (k *Kernel) Give(a bus.ID, path, name string) {
+	k.in(func() {
+		l := k.function(a).link
+		k.relocate(l, k.nsOf(path), name)
+		setUp(l, path != "")
+		k.syncGIDs()
+	})
+}
+
+// SetType makes a link at home one of another type: "infiniband" for IPoIB.
+func (k *Kernel) SetType(name, typ string) { k.in(func() { k.hostLink(name).typ = typ }) }
+
+// SetDefault says whether the node's default route leads through a link at home.
+func (k *Kernel) SetDefault(name string, on bool) { k.in(func() { k.hostLink(name).dflt = on }) }
+
+// SetHostMTU sets the MTU of a link at home, and with it of what cannot have a larger one.
+func (k *Kernel) SetHostMTU(name string, mtu int) { k.in(func() { k.setMTU(k.hostLink(name), mtu) }) }
+
+// SetHostAltNames gives a link at home alternative names.
+func (k *Kernel) SetHostAltNames(name string, alt ...string) {
+	k.in(func() { k.hostLink(name).alt = slices.Clone(alt) })
+}
+
 // RenameRDMA gives a function's RDMA device another name.
 func (k *Kernel) RenameRDMA(a bus.ID, name string) {
 	k.in(func() { k.function(a).rdma.name = name })
@@ -98,10 +146,10 @@ func (k *Kernel) SetLink(a bus.ID, mac string, mtu int, up bool) {
 	k.in(func() {
 		l := k.function(a).link
 		if mac != "" {
-			l.mac = mac
+			l.setMAC(mac)
 		}
 		if mtu != 0 {
-			l.mtu = mtu
+			k.setMTU(l, mtu)
 		}
 		setUp(l, up)
 		k.syncGIDs()

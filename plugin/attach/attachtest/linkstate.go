@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachtest
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+func (s *Session) setSysctl(step attach.SetSysctl) error {
+	rest, ok := strings.CutPrefix(step.Key, "net/ipv6/conf/")
+	ifname, key, found := strings.Cut(rest, "/")
+	if !ok || !found {
+		return conflict("find sysctl %s", step.Key)
+	}
+	done := func(l *link) bool {
+		return l.sysctls[key] == step.To || key == addrGenMode && step.To == "0" && l.sysctls[key] == ""
+	}
+	return s.setLink(attach.Place{NS: step.NS, Name: ifname}, done, func(l *link) {
+		if l.sysctls[key] = step.To; key == addrGenMode && step.To == "0" {
+			delete(l.sysctls, key) // as a new link has it
+		}
+		if l.up {
+			l.makeLocal()
+		}
+	})
+}
+
+const addrGenMode = "addr_gen_mode"
+
+func (s *Session) setMAC(step attach.SetMAC) error {
+	l := s.linkOf(step.Link)
+	if l != nil && l.address() != step.To {
+		if err := s.k.refuseMAC(l, step.To); err != nil {
+			s.k.call()
+			return err
+		}
+	}
+	return s.setLink(step.Link, func(l *link) bool { return l.address() == step.To }, func(l *link) { l.setMAC(step.To) })
+}
+
+// setMAC of a passthru macvlan sets its master's.
+func (l *link) setMAC(mac string) {
+	if l.kind == macvlan && l.mode == passthru && len(l.lowers) > 0 {
+		l = l.lowers[0]
+	}
+	l.mac = mac
+}
+
+func (s *Session) setUp(step attach.SetUp) error {
+	l := s.linkOf(step.Link)
+	if l != nil && step.To && !l.up {
+		if err := s.k.refuseUp(l, l.address()); err != nil {
+			s.k.call()
+			return err
+		}
+	}
+	return s.setLink(step.Link, func(l *link) bool { return l.up == step.To }, func(l *link) { setUp(l, step.To) })
+}
+
+// setMTU: what sits on a link has no larger one than it; an ipvlan's is always the same (NETDEV_CHANGEMTU in macvlan.c,
+// ipvlan_main.c and 8021q/vlan.c).
+func (k *Kernel) setMTU(l *link, mtu int) {
+	l.mtu = mtu
+	for _, x := range k.uppers(l) {
+		if x.kind == ipvlan || x.kind != bond && x.mtu > mtu {
+			k.setMTU(x, mtu)
+		}
+	}
+}
+
+// setLink makes one change to a link unless it is done.
+func (s *Session) setLink(p attach.Place, done func(*link) bool, change func(*link)) error {
+	l := s.linkOf(p)
+	if l == nil {
+		return conflict("find interface %s", p)
+	}
+	if done(l) {
+		return nil
+	}
+	s.k.call()
+	change(l)
+	s.k.syncGIDs()
+	return nil
+}
+
+// setUp: a link that goes down loses its routes and its IPv6 addresses.
+func setUp(l *link, up bool) {
+	l.up = up
+	if up {
+		l.makeLocal()
+		return
+	}
+	l.routes, l.local = nil, netip.Addr{}
+	l.addrs = slices.DeleteFunc(l.addrs, isIPv6)
+}
