@@ -14,9 +14,7 @@ import (
 // several refusals hold, the one that the others depend on is given: a device that is not there before one that is in use.
 func Guard(c netconf.Conf, n netconf.Node, ifname string, f Facts) error {
 	g := guard{conf: c, node: n, ifname: ifname, facts: f}
-	for _, check := range []func() *netconf.Problem{
-		g.kind, g.function, g.driver, g.infiniband, g.link, g.inUse, g.subsystem, g.mode, g.rdma, g.mtu, g.name,
-	} {
+	for _, check := range g.checks() {
 		if p := check(); p != nil {
 			return p
 		}
@@ -31,6 +29,29 @@ type guard struct {
 	facts  Facts
 }
 
+type check = func() *netconf.Problem
+
+// checks are those of the kind, in the order in which they depend on each other.
+func (g guard) checks() []check {
+	rdma := []check{g.subsystem, g.below, g.mode, g.rdma}
+	switch {
+	case g.conf.Kind == netconf.KindChained && g.facts.Master != nil:
+		return slices.Concat([]check{g.kind, g.interfaceThere, g.confirmed, g.infiniband}, rdma)
+	case g.conf.Kind == netconf.KindChained:
+		return slices.Concat([]check{g.kind, g.interfaceThere, g.behind, g.confirmed, g.allowed, g.infiniband}, rdma)
+	case shares(g.conf.Kind):
+		return slices.Concat([]check{g.kind, g.master, g.ipoib}, rdma, []check{g.masterMTU, g.name})
+	case g.conf.Kind == netconf.KindDevice:
+		return slices.Concat([]check{g.kind, g.function, g.allowed, g.driver, g.infiniband, g.link, g.inUse, g.hasVFs},
+			rdma, []check{g.mtu, g.name})
+	case g.facts.Function.Userspace():
+		return []check{g.kind, g.function, g.virtual, g.allowed, g.userspace, g.pf, g.sibling, g.resets, g.name}
+	}
+	return slices.Concat(
+		[]check{g.kind, g.function, g.virtual, g.allowed, g.driver, g.infiniband, g.link, g.inUse, g.pf, g.sibling, g.resets},
+		rdma, []check{g.mtu, g.name})
+}
+
 func (g guard) kind() *netconf.Problem {
 	if g.node.AllowsKind(g.conf.Kind) {
 		return nil
@@ -39,94 +60,6 @@ func (g guard) kind() *netconf.Problem {
 		Code:   netconf.CodeInvalid,
 		Remedy: "use a kind of attachment that allow.kinds of " + netconf.NodePath + " lists, or add it there",
 		Field:  "link", Found: fmt.Sprintf("%q", g.conf.Kind),
-	}
-}
-
-// function refuses what is no VF. One that does not exist may still come: after a boot kubelet is faster than the drivers and
-// whoever creates VFs.
-func (g guard) function() *netconf.Problem {
-	fn := g.facts.Function
-	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "deviceID", Found: fn.ID.String()}
-	switch {
-	case !fn.Exists:
-		p.Code = netconf.CodeTryLater
-		p.Remedy = "create the virtual function, or ask for one that exists; the runtime tries again by itself"
-		p.Found += ", which does not exist"
-		p.Right = "a function below /sys/bus/pci/devices"
-	case !fn.VF:
-		p.Remedy = "give the address of a virtual function in deviceID"
-		p.Found += ", which is no virtual function but a whole device, perhaps a PF"
-		p.Right = "one of the addresses below /sys/bus/pci/devices/" + fn.ID.String() + "/virtfn*"
-	case !g.node.AllowsPF(fn.PF):
-		p.Remedy = "use a device of a PF that allow.pfs of " + netconf.NodePath + " lists, or add its PF there"
-		p.Found += ", a virtual function of " + fn.PF.String()
-	default:
-		return nil
-	}
-	return p
-}
-
-func (g guard) driver() *netconf.Problem {
-	fn := g.facts.Function
-	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "driver of " + fn.ID.String(), Found: fn.Driver}
-	switch {
-	case fn.Driver == "":
-		p.Code = netconf.CodeTryLater
-		p.Remedy = "bind the virtual function to its network driver; if the node has just booted, the runtime tries again by itself"
-		p.Found = "none bound"
-		p.Right = "the vendor's network driver, such as mlx5_core"
-	case strings.Contains(fn.Driver, "vfio") || strings.Contains(fn.Driver, "uio") || fn.Driver == "pci-stub":
-		p.Remedy = "bind the virtual function to its network driver: one bound to " + fn.Driver + " has no interface to give to a pod"
-		p.Right = "the vendor's network driver, such as mlx5_core"
-	default:
-		return nil
-	}
-	return p
-}
-
-// infiniband comes before link, since an InfiniBand VF may have no netdev at all.
-func (g guard) infiniband() *netconf.Problem {
-	link, dev := g.facts.Link, g.facts.RDMA
-	if (link == nil || link.Type != "infiniband") && (dev == nil || dev.LinkLayer != "InfiniBand") {
-		return nil
-	}
-	return &netconf.Problem{
-		Code:   netconf.CodeDevice,
-		Remedy: "use ib-sriov-cni for InfiniBand: its order of GUID, rebind and IPoIB is another, and podfabric does RoCE only",
-		Field:  "link layer of " + g.pci(), Found: "InfiniBand", Right: "Ethernet",
-	}
-}
-
-func (g guard) link() *netconf.Problem {
-	p := &netconf.Problem{
-		Code: netconf.CodeTryLater, Field: "netdev of " + g.pci(), Right: "at home, in the node's own network namespace",
-	}
-	link := g.facts.Link
-	switch {
-	case link == nil:
-		p.Remedy = "wait for the device's netdev: its driver may still be making it, or a pod that ended may still hold it; " +
-			"podfabricctl show tells"
-		p.Found = "none in any namespace that can be seen"
-	case link.NS == Pod:
-		p.Remedy = "delete the pod that has the device already, or ask for another device"
-		p.Found = link.Name + " in this very pod"
-	case link.NS != Host:
-		p.Remedy = "wait for the device to come home, or bring it home; podfabricctl show tells which namespace has it"
-		p.Found = link.Name + " in another network namespace"
-	default:
-		return nil
-	}
-	return p
-}
-
-func (g guard) inUse() *netconf.Problem {
-	if len(g.facts.Link.InUse) == 0 || g.node.Overrides(g.facts.Function.ID) {
-		return nil
-	}
-	return &netconf.Problem{
-		Code:   netconf.CodeInUse,
-		Remedy: "use a device that the node itself does not use, or list this one in overrideGuards of " + netconf.NodePath,
-		Field:  "netdev " + g.facts.Link.Name + " of " + g.pci(), Found: strings.Join(g.facts.Link.InUse, ", "), Right: "idle",
 	}
 }
 
@@ -161,3 +94,25 @@ func (g guard) name() *netconf.Problem {
 }
 
 func (g guard) pci() string { return g.facts.Function.ID.String() }
+
+// what names what the attachment is made of, in a message.
+func (g guard) what() string {
+	switch {
+	case g.facts.Master != nil:
+		return "master " + g.facts.Master.Name
+	case g.facts.Function.ID.IsZero():
+		return "interface " + g.ifname
+	}
+	return g.pci()
+}
+
+// noun is what the device is called in a message.
+func (g guard) noun() string {
+	switch {
+	case g.conf.Kind == netconf.KindVF || g.facts.Function.VF:
+		return "virtual function"
+	case g.facts.Function.ID.SF():
+		return "sub-function"
+	}
+	return "device"
+}

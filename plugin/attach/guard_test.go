@@ -72,9 +72,9 @@ func refusals() []refusal {
 			"none bound", "mlx5_core",
 		},
 		{
-			"vfio-pci", func(_ *C, _ *N, f *F) { f.Function.Driver, f.Link, f.RDMA = "vfio-pci", nil, nil },
-			netconf.CodeDevice, "bind the virtual function to its network driver: one bound to vfio-pci", "driver of 0000:3b:10.0",
-			"vfio-pci", "mlx5_core",
+			"pci-stub", func(_ *C, _ *N, f *F) { f.Function.Driver, f.Link, f.RDMA = "pci-stub", nil, nil },
+			netconf.CodeDevice, "bind the virtual function to its network driver: one bound to pci-stub", "driver of 0000:3b:10.0",
+			"pci-stub", "mlx5_core",
 		},
 		{
 			"InfiniBand by its netdev", func(_ *C, _ *N, f *F) { f.Link.Type = "infiniband" },

@@ -33,6 +33,9 @@ func (g guard) mode() *netconf.Problem {
 	case want == netconf.RDMAShare && is == Exclusive:
 		p.Remedy = "set rdma.mode to auto or move, or run podfabricctl mode set shared on the node"
 		p.Right = "shared mode: in an exclusive node the pod would not see an RDMA device that stays at home"
+		if g.facts.Master != nil {
+			p.Remedy = "run podfabricctl mode set shared on the node, or set rdma.mode to off"
+		}
 	case wantsSoft(g.conf) && is == Shared:
 		p.Remedy = "run podfabricctl mode set exclusive on the node, or remove rdma.softRoCE"
 		p.Field, p.Found = "rdma.softRoCE", "true on a node in shared mode"
@@ -53,7 +56,7 @@ func (g guard) rdma() *netconf.Problem {
 	case wantsSoft(g.conf) && dev != nil:
 		return &netconf.Problem{
 			Code: netconf.CodeDevice, Remedy: "remove rdma.softRoCE: the function has an RDMA device of its own, " + dev.Name,
-			Field: "rdma.softRoCE", Found: "true for " + g.pci(),
+			Field: "rdma.softRoCE", Found: "true for " + g.what(),
 		}
 	case dev == nil:
 		return g.noDevice()
@@ -77,18 +80,21 @@ func (g guard) noDevice() *netconf.Problem {
 	p := &netconf.Problem{
 		Code:   netconf.CodeDevice,
 		Remedy: "load the RDMA driver of the device, use a device that does RDMA, or remove rdma.mode and rdma.require",
-		Field:  "rdma.mode", Found: fmt.Sprintf("%q for %s, which has no RDMA device", r.Mode, g.pci()),
+		Field:  "rdma.mode", Found: fmt.Sprintf("%q for %s, which has no RDMA device", r.Mode, g.what()),
 	}
 	if required {
-		p.Field, p.Found = "rdma.require", fmt.Sprintf("%q for %s, which has no RDMA device", r.Require, g.pci())
+		p.Field, p.Found = "rdma.require", fmt.Sprintf("%q for %s, which has no RDMA device", r.Require, g.what())
 	}
 	return p
 }
 
 // device holds in both modes.
 func (g guard) device(dev RDMA) *netconf.Problem {
-	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "RDMA device " + dev.Name + " of " + g.pci()}
+	p := &netconf.Problem{Code: netconf.CodeDevice, Field: "RDMA device " + dev.Name + " of " + g.what()}
 	switch {
+	case dev.NS == Pod && g.conf.Kind == netconf.KindChained:
+		p.Remedy = "take the plugin that moves the RDMA device, rdma-cni perhaps, out of the chain: podfabric moves it"
+		p.Found, p.Right = "in the pod already", "at home until podfabric moves it"
 	case dev.NS != Host:
 		p.Code = netconf.CodeTryLater
 		p.Remedy = "wait for the RDMA device to come home, or bring it home; podfabricctl show tells which namespace has it"
@@ -100,15 +106,26 @@ func (g guard) device(dev RDMA) *netconf.Problem {
 		p.Remedy = "use a device with one RDMA port, or set rdma.mode to off"
 		p.Found, p.Right = fmt.Sprintf("%d ports", dev.Ports), "1: which port is the netdev's cannot be told to the pod"
 	case dev.NodeGUID == ZeroGUID:
-		p.Remedy = "give the virtual function an administrative MAC on its PF, then unbind and bind its driver: it has no node GUID"
-		if fn := g.facts.Function; fn.PFLink != "" {
-			p.Right = fmt.Sprintf("ip link set %s vf %d mac ADDRESS, before the driver is bound", fn.PFLink, fn.Number)
-		}
-		p.Found = "node GUID " + dev.NodeGUID
+		g.noGUID(p)
 	default:
 		return nil
 	}
 	return p
+}
+
+// noGUID says how a device gets a node GUID: its driver makes one of the MAC that it finds when it is bound.
+func (g guard) noGUID(p *netconf.Problem) {
+	fn := g.facts.Function
+	p.Found = "node GUID " + ZeroGUID
+	switch {
+	case !fn.VF:
+		p.Remedy = "give the device a MAC, then unbind and bind its driver: it has no node GUID"
+	default:
+		p.Remedy = "give the virtual function an administrative MAC on its PF, then unbind and bind its driver: it has no node GUID"
+		if fn.PFLink != "" {
+			p.Right = fmt.Sprintf("ip link set %s vf %d mac ADDRESS, before the driver is bound", fn.PFLink, fn.Number)
+		}
+	}
 }
 
 // movable holds for a device that is to be moved. In shared mode others may well have it open.
