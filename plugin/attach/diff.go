@@ -6,12 +6,17 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+
+	"github.com/podfabric/podfabric/netconf"
 )
 
 // Want is what a record promises of an attachment.
 type Want struct {
+	Kind   netconf.Kind // empty: KindVF
 	IfName string
-	Before Facts          // of the function, before it was attached
+	Before Facts          // of the function or the master, before the attachment was made
+	Own    OwnLink        // the link on a master, as it was made; MAC, when not empty, is that of the interface of any kind
+	VF     *VFState       // what the PF's driver held when ADD had set it; nil: nothing was asked for
 	Addrs  []netip.Prefix // on the pod's interface
 	Moved  bool           // the function's RDMA device is in the pod
 	Soft   string         // name of the soft RoCE device; empty: none
@@ -26,16 +31,18 @@ type WantGID struct {
 }
 
 // Diff holds what is there now against what was promised. The first list is what took the pod's connection away: device,
-// netdev, address, GID. The second is worth a warning only, because it mends itself or never mattered to a running job, and a
-// runtime restarts pods over errors: a GID at another index, a port or link that is down [review.md 33]. ports are those of
-// the attachment's RDMA device as the pod sees them.
+// netdev, master, VLAN, address, GID. The second is worth a warning only, because it mends itself or never mattered to a running
+// job, and a runtime restarts pods over errors: a GID at another index, a port or link that is down [review.md 33]. ports are
+// those of the attachment's RDMA device as the pod sees them.
 func Diff(w Want, now Facts, ports []Port) ([]string, []string) {
 	d := &difference{want: w, now: now}
-	if !now.Function.Exists {
-		d.lost("function %s is gone", w.Before.Function.ID)
+	if !d.below() {
 		return d.errs, d.warnings
 	}
-	d.link()
+	if !w.userspace() {
+		d.link()
+	}
+	d.vf()
 	if d.rdma() {
 		d.gids(ports)
 	}
@@ -56,48 +63,23 @@ func (d *difference) warn(format string, args ...any) {
 	d.warnings = append(d.warnings, fmt.Sprintf(format, args...))
 }
 
-func (d *difference) link() {
-	link, pci := d.now.Link, d.want.Before.Function.ID
-	switch {
-	case link == nil:
-		d.lost("netdev of %s is in no namespace that can be seen", pci)
-		return
-	case link.NS != Pod:
-		d.lost("netdev of %s is %s, not in the pod", pci, where(link.NS))
-		return
-	case link.Name != d.want.IfName:
-		d.lost("netdev of %s is called %s in the pod, not %s", pci, link.Name, d.want.IfName)
-	}
-	if !link.Up {
-		d.warn("interface %s is down", link.Name)
-	}
-	if was := d.want.Before.Link; was != nil && was.MAC != link.MAC {
-		d.warn("interface %s has MAC %s, not %s", link.Name, link.MAC, was.MAC)
-	}
-	for _, a := range d.want.Addrs {
-		if !slices.Contains(link.Addrs, a) {
-			d.lost("address %s is gone from %s", a, link.Name)
-		}
-	}
-}
-
 // rdma tells whether the device is there whose GIDs were promised.
 func (d *difference) rdma() bool {
 	switch {
 	case d.want.Soft != "":
 		return d.device("soft RDMA device "+d.want.Soft, d.now.Soft)
 	case d.want.Moved:
-		if !d.device("RDMA device of "+d.want.Before.Function.ID.String(), d.now.RDMA) {
+		if !d.device("RDMA device of "+d.want.what(), d.now.RDMA) {
 			return false
 		}
 	case len(d.want.GIDs) == 0:
 		return false
 	case d.now.RDMA == nil:
-		d.lost("RDMA device of %s is gone", d.want.Before.Function.ID)
+		d.lost("RDMA device of %s is gone", d.want.what())
 		return false
 	}
 	if another(d.want.Before, d.now) {
-		d.lost("function %s has another RDMA device now, %s", d.want.Before.Function.ID, d.now.RDMA.Name)
+		d.lost("%s has another RDMA device now, %s", d.want.subject(), d.now.RDMA.Name)
 		return false
 	}
 	d.identity()

@@ -45,11 +45,16 @@ func set[T any](to, from *T) {
 	}
 }
 
+// vfSettings are all settings, in the order in which sriov-cni applies them.
+func vfSettings() []VFSetting {
+	return []VFSetting{VFVLAN, VFMAC, VFRate, VFSpoofchk, VFTrust, VFLinkState}
+}
+
 // VFSteps gives the steps that bring what the PF's driver holds for the VF fn from one state to the other: those settings that
 // differ, VLAN first and link state last. A link state that is up before the VLAN is right would let frames out on the wrong one.
 func VFSteps(fn Function, from, to VFState) []Step {
 	var steps []Step
-	for _, what := range []VFSetting{VFVLAN, VFMAC, VFRate, VFSpoofchk, VFTrust, VFLinkState} {
+	for _, what := range vfSettings() {
 		if from.of(what) != to.of(what) {
 			steps = append(steps, SetVF{PF: fn.PF, Number: fn.Number, What: what, From: from, To: to})
 		}
