@@ -95,7 +95,7 @@ var rules = []rule{
 	{
 		of:      []string{"plugin/link"},
 		deny:    []string{module + "/..."},
-		allow:   []string{module + "/rdmans", module + "/rdmans/pci", module + "/rdmans/sysfs"},
+		allow:   []string{module + "/rdmans", module + "/rdmans/bus", module + "/rdmans/pci", module + "/rdmans/sysfs"},
 		because: "netdevs know nothing of attachments; plugin/kernel translates steps for them",
 	},
 	{

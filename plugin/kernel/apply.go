@@ -22,6 +22,14 @@ func (s *Session) Apply(ctx context.Context, step attach.Step) error {
 	switch v := step.(type) {
 	case attach.MoveLink:
 		return s.moveLink(v)
+	case attach.AddLink:
+		return s.addLink(v)
+	case attach.DelLink:
+		return s.delLink(v)
+	case attach.SetVF:
+		return s.setVF(ctx, v)
+	case attach.ResetFunction:
+		return s.resetFunction(v)
 	case attach.MoveRDMA:
 		return s.moveRDMA(v)
 	case attach.RenameRDMA:

@@ -21,7 +21,8 @@ func (s *Session) function(id bus.ID, now seen) (attach.Function, error) {
 	if !now.exists {
 		return attach.Function{ID: id, Number: -1, NUMA: -1}, nil
 	}
-	out := attach.Function{ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA}
+	out := attach.Function{ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA,
+		NumVFs: fn.NumVFs}
 	if !fn.VF() {
 		return out, nil
 	}
@@ -41,10 +42,14 @@ func (s *Session) rdmaNames(fn sysfs.Function) ([]string, error) {
 	if s.kernel.Sysfs != liveSysfs {
 		return fn.RDMA, nil
 	}
-	found := rdmamap.GetRdmaDevicesForPcidev(fn.PCI.String())
+	list := rdmamap.GetRdmaDevicesForPcidev
+	if fn.Aux != "" {
+		list = rdmamap.GetRdmaDevicesForAuxdev
+	}
+	found := list(fn.ID().String())
 	slices.Sort(found)
 	if !slices.Equal(found, fn.RDMA) {
-		return nil, fmt.Errorf("RDMA devices of %s (%q, or %q): %w", fn.PCI, fn.RDMA, found, errMoved)
+		return nil, fmt.Errorf("RDMA devices of %s (%q, or %q): %w", fn.ID(), fn.RDMA, found, errMoved)
 	}
 	return found, nil
 }
@@ -88,7 +93,7 @@ func (s *Session) inPod(id bus.ID, now seen) (*attach.RDMA, error) {
 		return nil, err
 	}
 	var d *attach.RDMA
-	fn, err := view.Function(id.PCI)
+	fn, err := view.Device(id)
 	if err == nil && len(fn.RDMA) > 0 {
 		d, err = s.device(s.pod, view, fn.RDMA[0], fn.Uverbs, now)
 	}

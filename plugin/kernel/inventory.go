@@ -10,14 +10,14 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
 // HostNS is the name that Inventory and Snapshot give the host's namespace.
 const HostNS = "host"
 
-// Device is a PCI network function that is an SR-IOV one or has RDMA devices, with what it has in all namespaces; or, with a
+// Device is a PCI network function that is an SR-IOV one or has RDMA devices, or a sub-function, with what it has in all namespaces; or, with a
 // zero function, an RDMA device of software.
 type Device struct {
 	sysfs.Function
@@ -60,14 +60,14 @@ func (k *Kernel) Inventory(ctx context.Context) ([]Device, error) {
 }
 
 func (s *Session) inventory(ctx context.Context) ([]Device, error) {
-	functions, err := s.sys.Functions()
+	functions, err := s.functions()
 	if err != nil {
 		return nil, err
 	}
-	all := map[pci.Addr]*Device{}
+	all := map[bus.ID]*Device{}
 	for _, fn := range functions {
-		if fn.VF() || fn.TotalVFs > 0 || len(fn.RDMA)+len(fn.Uverbs) > 0 {
-			all[fn.PCI] = &Device{Function: fn, Links: []LinkAt{}, RDMA: []RDMAAt{}}
+		if fn.VF() || fn.Aux != "" || fn.TotalVFs > 0 || len(fn.RDMA)+len(fn.Uverbs) > 0 {
+			all[fn.ID()] = &Device{Function: fn, Links: []LinkAt{}, RDMA: []RDMAAt{}}
 		}
 	}
 	uverbs, err := s.sys.Uverbs()
@@ -88,8 +88,23 @@ func (s *Session) inventory(ctx context.Context) ([]Device, error) {
 		d.addHidden()
 		list = append(list, *d)
 	}
-	slices.SortFunc(list, func(a, b Device) int { return cmp.Compare(a.PCI.String(), b.PCI.String()) })
+	slices.SortFunc(list, func(a, b Device) int { return byID(a.Function, b.Function) })
 	return append(list, soft...), nil
+}
+
+// functions lists the network functions of the node: PCI functions, then sub-functions.
+func (s *Session) functions() ([]sysfs.Function, error) {
+	functions, err := s.sys.Functions()
+	if err != nil {
+		return nil, err
+	}
+	subs, err := s.sys.SFs()
+	return append(functions, subs...), err
+}
+
+// byID puts a sub-function after the function that it is on.
+func byID(a, b sysfs.Function) int {
+	return cmp.Or(cmp.Compare(a.PCI.String(), b.PCI.String()), cmp.Compare(a.Aux, b.Aux))
 }
 
 // addHidden adds the RDMA devices that no namespace showed but that have verbs devices.
@@ -132,7 +147,7 @@ func (s *Session) everywhere(ctx context.Context, f func(*place, Where) error) e
 }
 
 // collect adds what one namespace has to the devices, and gives the RDMA devices that have no function.
-func (s *Session) collect(p *place, w Where, all map[pci.Addr]*Device, uverbs []sysfs.Uverbs) ([]Device, error) {
+func (s *Session) collect(p *place, w Where, all map[bus.ID]*Device, uverbs []sysfs.Uverbs) ([]Device, error) {
 	view, err := s.view(p)
 	if err != nil {
 		return nil, err
@@ -149,23 +164,23 @@ func (s *Session) collect(p *place, w Where, all map[pci.Addr]*Device, uverbs []
 	return soft, errors.Join(err, view.Close())
 }
 
-func (s *Session) collectLinks(view *sysfs.FS, w Where, links []link.Link, all map[pci.Addr]*Device) error {
-	for a, d := range all {
-		fn, err := view.Function(a)
+func (s *Session) collectLinks(view *sysfs.FS, w Where, links []link.Link, all map[bus.ID]*Device) error {
+	for id, d := range all {
+		fn, err := view.Device(id)
 		if errors.Is(err, sysfs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		for _, l := range link.Of(links, a, fn.Net) {
+		for _, l := range link.Of(links, id, fn.Net) {
 			d.Links = append(d.Links, LinkAt{Where: w, Name: l.Name, MAC: l.MAC, MTU: l.MTU, Up: l.Up})
 		}
 	}
 	return nil
 }
 
-func (s *Session) collectRDMA(p *place, view *sysfs.FS, w Where, all map[pci.Addr]*Device, uverbs []sysfs.Uverbs) ([]Device, error) {
+func (s *Session) collectRDMA(p *place, view *sysfs.FS, w Where, all map[bus.ID]*Device, uverbs []sysfs.Uverbs) ([]Device, error) {
 	devices, err := s.ownRDMA(p)
 	if err != nil {
 		return nil, err
@@ -187,7 +202,7 @@ func (s *Session) collectRDMA(p *place, view *sysfs.FS, w Where, all map[pci.Add
 		}
 		at.Uverbs = number(uverbs, r.Name)
 		soft = append(soft, Device{
-			Function: sysfs.Function{PCI: parent, Number: -1, NUMA: -1}, Links: []LinkAt{}, RDMA: []RDMAAt{at},
+			Function: sysfs.Function{PCI: parent.PCI, Aux: parent.Aux, Number: -1, NUMA: -1}, Links: []LinkAt{}, RDMA: []RDMAAt{at},
 		})
 	}
 	return soft, nil

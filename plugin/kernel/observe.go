@@ -27,7 +27,7 @@ const (
 	maxPause = 20 * time.Millisecond
 )
 
-// Observe collects the facts about a function, the node around it and the pod. Facts are of one moment as far as the
+// Observe collects the facts about a function, or of what is below a master, the node around it and the pod. Facts are of one moment as far as the
 // kernel allows: when a device vanishes or moves between two reads, it looks again.
 //
 // An RDMA device that is neither at home nor in the pod has NS Elsewhere, its name, uverbs number, and nothing else.
@@ -36,7 +36,7 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	pause := time.Millisecond
 	for range looks {
 		if ended := ctx.Err(); ended != nil {
-			return attach.Facts{}, fmt.Errorf("look at %s: %w", q.Device, errors.Join(ended, err))
+			return attach.Facts{}, fmt.Errorf("look at %s: %w", subject(q), errors.Join(ended, err))
 		}
 		var f attach.Facts
 		f, err = s.look(q)
@@ -54,7 +54,14 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 			pause = min(2*pause, maxPause)
 		}
 	}
-	return attach.Facts{}, fmt.Errorf("look at %s: %w", q.Device, err)
+	return attach.Facts{}, fmt.Errorf("look at %s: %w", subject(q), err)
+}
+
+func subject(q attach.Query) string {
+	if q.Master.Index != 0 {
+		return q.Master.Name
+	}
+	return q.Device.String()
 }
 
 // seen is what one look reads of both namespaces before it is put together.
@@ -84,34 +91,44 @@ func (s *Session) look(q attach.Query) (attach.Facts, error) {
 	for _, u := range now.uverbs {
 		f.Uverbs = append(f.Uverbs, u.Number)
 	}
-	if f.Function, err = s.function(q.Device, now); err != nil {
+	if q.Master.Index != 0 {
+		err = s.lookBelow(&f, q, now)
+	} else {
+		err = s.lookAt(&f, q, now)
+	}
+	if err == nil && q.Soft != "" {
+		f.Soft, err = s.soft(q.Soft, now)
+	}
+	if err != nil {
 		return attach.Facts{}, err
 	}
-	if now.exists {
-		if f.Link, err = s.link(q.Device, now); err != nil {
-			return attach.Facts{}, err
-		}
-		if f.RDMA, err = s.rdma(q.Device, now); err != nil {
-			return attach.Facts{}, err
-		}
-	}
-	if q.Soft != "" {
-		if f.Soft, err = s.soft(q.Soft, now); err != nil {
-			return attach.Facts{}, err
-		}
-	}
 	return f, nil
+}
+
+// lookAt adds the function and what is its own.
+func (s *Session) lookAt(f *attach.Facts, q attach.Query, now seen) error {
+	var err error
+	if f.Function, err = s.function(q.Device, now); err != nil || !now.exists {
+		return err
+	}
+	if q.VF {
+		if err = s.lookVF(f, now); err != nil {
+			return err
+		}
+	}
+	if f.Link, err = s.link(q.Device, now); err != nil {
+		return err
+	}
+	f.RDMA, err = s.rdma(q.Device, now)
+	return err
 }
 
 // read asks for everything that one look needs of both namespaces.
 func (s *Session) read(id bus.ID) (seen, error) {
 	now := seen{links: map[*place][]link.Link{}, rdma: map[*place][]rdmans.Device{}}
 	var err error
-	if !id.IsZero() {
-		now.function, err = s.sys.Function(id.PCI)
-		if now.exists = err == nil; err != nil && !errors.Is(err, sysfs.ErrNotExist) {
-			return seen{}, err
-		}
+	if err = s.find(id, &now); err != nil {
+		return seen{}, err
 	}
 	if now.uverbs, err = s.sys.Uverbs(); err != nil {
 		return seen{}, err
@@ -133,6 +150,20 @@ func (s *Session) read(id bus.ID) (seen, error) {
 		}
 	}
 	return now, nil
+}
+
+// find reads a function; one that does not exist is an answer.
+func (s *Session) find(id bus.ID, now *seen) error {
+	now.function, now.exists = sysfs.Function{}, false
+	if id.IsZero() {
+		return nil
+	}
+	fn, err := s.sys.Device(id)
+	if errors.Is(err, sysfs.ErrNotExist) {
+		return nil
+	}
+	now.function, now.exists = fn, err == nil
+	return err
 }
 
 // names are the names taken in a namespace, alternative ones included since they share one table.
@@ -158,7 +189,7 @@ func (s *Session) linkOf(p *place, id bus.ID) (link.Link, bool, error) {
 // choose picks the netdev of a function among those of a namespace. A kernel that tells no parents has the same in the
 // namespace's own sysfs.
 func (s *Session) choose(p *place, id bus.ID, links []link.Link) (link.Link, bool, error) {
-	own := link.Of(links, id.PCI, nil)
+	own := link.Of(links, id, nil)
 	if len(own) == 1 {
 		return own[0], true, nil
 	}
@@ -186,7 +217,7 @@ func (s *Session) choose(p *place, id bus.ID, links []link.Link) (link.Link, boo
 
 // uplink names the netdev of a function that is no representor; empty when it has none in this view.
 func uplink(view *sysfs.FS, id bus.ID) (string, error) {
-	fn, err := view.Function(id.PCI)
+	fn, err := view.Device(id)
 	if errors.Is(err, sysfs.ErrNotExist) {
 		return "", nil
 	}
@@ -206,10 +237,7 @@ func (s *Session) link(id bus.ID, now seen) (*attach.Link, error) {
 		if !found {
 			continue
 		}
-		out := &attach.Link{
-			Place: attach.Place{NS: s.nameOf(p), Name: l.Name}, Index: l.Index, Type: l.Type, MAC: l.MAC, MTU: l.MTU, Up: l.Up,
-			AltNames: l.AltNames,
-		}
+		out := s.described(p, l)
 		if p == s.host {
 			out.InUse, err = p.links.Uses(l, now.links[p])
 			return out, err
@@ -218,6 +246,13 @@ func (s *Session) link(id bus.ID, now seen) (*attach.Link, error) {
 		return out, err
 	}
 	return nil, nil
+}
+
+func (s *Session) described(p *place, l link.Link) *attach.Link {
+	return &attach.Link{
+		Place: attach.Place{NS: s.nameOf(p), Name: l.Name}, Index: l.Index, Type: l.Type, Kind: l.Kind, MAC: l.MAC, MTU: l.MTU, Up: l.Up,
+		AltNames: l.AltNames,
+	}
 }
 
 // addresses are those of a link in the pod, sorted: what CHECK compares.

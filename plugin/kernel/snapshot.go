@@ -13,6 +13,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -21,7 +22,7 @@ import (
 type Snapshot struct {
 	Mode      string                   `json:"mode"`      // RDMA namespace mode; empty: no RDMA
 	NetNS     map[string]NetNSState    `json:"netns"`     // by HostNS, path of a bind mount, or net:[inode]
-	Functions map[string]FunctionState `json:"functions"` // PCI network functions by address
+	Functions map[string]FunctionState `json:"functions"` // network functions: PCI by address, sub-functions by name
 	Uverbs    map[string]string        `json:"uverbs"`    // "uverbsN": RDMA device
 }
 
@@ -44,12 +45,12 @@ type LinkState struct {
 	Up       bool      `json:"up"`
 	Master   string    `json:"master"` // name; empty: none
 	Lower    string    `json:"lower"`  // name of the netdev below; empty: none here
-	Parent   pci.Addr  `json:"parent"`
+	Parent   bus.ID    `json:"parent"`
 	Addrs    []string  `json:"addrs"` // address, scope, whether it has a lifetime
 	VFs      []link.VF `json:"vfs"`
 }
 
-// FunctionState is one PCI function.
+// FunctionState is one function.
 type FunctionState struct {
 	Driver string   `json:"driver"`
 	PF     pci.Addr `json:"pf"`
@@ -73,14 +74,14 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 		return Snapshot{}, err
 	}
 	snap.Mode = string(mode)
-	functions, err := s.sys.Functions()
+	functions, err := s.functions()
 	if err != nil {
 		return Snapshot{}, err
 	}
-	pfs := map[pci.Addr]bool{}
+	pfs := map[bus.ID]bool{}
 	for _, fn := range functions {
-		snap.Functions[fn.PCI.String()] = FunctionState{Driver: fn.Driver, PF: fn.PF, NumVFs: fn.NumVFs}
-		pfs[fn.PCI] = fn.NumVFs > 0
+		snap.Functions[fn.ID().String()] = FunctionState{Driver: fn.Driver, PF: fn.PF, NumVFs: fn.NumVFs}
+		pfs[fn.ID()] = fn.NumVFs > 0
 	}
 	uverbs, err := s.sys.Uverbs()
 	if err != nil {
@@ -98,7 +99,7 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 }
 
 // state reads one namespace.
-func (s *Session) state(p *place, pfs map[pci.Addr]bool) (NetNSState, error) {
+func (s *Session) state(p *place, pfs map[bus.ID]bool) (NetNSState, error) {
 	out := NetNSState{Links: map[string]LinkState{}, RDMA: map[string]rdmans.Device{}}
 	links, err := p.links.List()
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -21,9 +22,9 @@ func full() kernel.Snapshot {
 		NetNS: map[string]kernel.NetNSState{"host": {
 			Links: map[string]kernel.LinkState{"eth2": {
 				AltNames: []string{"enp1s0f0v0"}, Type: "ether", Kind: "device", MAC: "02:00:00:00:00:01", MTU: 1500, Up: true, Master: "br0",
-				Lower: "eth0", Parent: pci.Addr{Bus: 1, Device: 16}, Addrs: []string{"10.0.0.1/24 scope 0 dynamic false"},
+				Lower: "eth0", Parent: bus.PCI(pci.Addr{Bus: 1, Device: 16}), Addrs: []string{"10.0.0.1/24 scope 0 dynamic false"},
 				VFs: []link.VF{{
-					Number: 1, MAC: "02:00:00:00:00:02", VLAN: 3, QoS: 1, Proto: "0x8100", Spoofchk: true, Trust: true, LinkState: 1, MinTxRate: 10,
+					Number: 1, MAC: "02:00:00:00:00:02", VLAN: 3, QoS: 1, Proto: "802.1q", Spoofchk: true, Trust: true, LinkState: "enable", MinTxRate: 10,
 					MaxTxRate: 100,
 				}},
 			}},

@@ -17,8 +17,7 @@ import (
 type Conn struct {
 	enter func(func() error) error
 	h     *netlink.Handle
-	// raw is for the messages that the library has no function for: it lists links only with all their VFs, and moves them
-	// only without a name.
+	// raw is for the messages that the library has no function for, or one that drops the kernel's own words.
 	raw map[int]*nl.SocketHandle
 }
 
@@ -100,11 +99,16 @@ func translate(what string, err error) error {
 		{unix.EEXIST, ErrExists},
 		{unix.EPERM, ErrPermission},
 		{unix.EACCES, ErrPermission},
+		{unix.EOPNOTSUPP, ErrUnsupported},
+		{unix.EPROTONOSUPPORT, ErrUnsupported},
 	}
 	for _, k := range known {
 		if errors.Is(err, k.cause) {
 			return fmt.Errorf("%s: %w", what, k.sentinel)
 		}
+	}
+	if errors.Is(err, unix.EBUSY) {
+		return fmt.Errorf("%s: %w: %w", what, ErrBusy, err)
 	}
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ERANGE) {
 		return fmt.Errorf("%s: %w: %w", what, ErrRefused, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"golang.org/x/sys/unix"
 
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Link is a netdev.
@@ -30,8 +30,15 @@ type Link struct {
 	Carrier  bool   // the kernel's word for running
 	Master   int    // index of the bridge, bond or team it is a port of; 0: none
 	Lower    int    // index of the netdev below it in this namespace; 0: none, or one in another namespace
-	// Parent is the PCI function it belongs to; zero: none, or a kernel before 5.14, which does not say.
-	Parent pci.Addr
+	Far      Far    // the netdev below it, or the other end of a veth, where that is in another namespace; zero: none
+	// Parent is the function it belongs to; zero: none, or a kernel before 5.14, which does not say.
+	Parent bus.ID
+}
+
+// Far is a netdev of another namespace, as the kernel names it to this one.
+type Far struct {
+	Index int // in its namespace; 0: there is no such netdev
+	NSID  int // this namespace's number for that namespace (NSID)
 }
 
 // skipStats is RTEXT_FILTER_SKIP_STATS of include/uapi/linux/rtnetlink.h.
@@ -69,10 +76,12 @@ func convert(l netlink.Link) Link {
 	}
 	if a.NetNsID < 0 {
 		out.Lower = a.ParentIndex
+	} else if a.ParentIndex != 0 {
+		out.Far = Far{Index: a.ParentIndex, NSID: a.NetNsID}
 	}
-	if a.ParentDevBus == "pci" {
-		// A name on the PCI bus that is no address belongs to no function that anybody can ask for.
-		if parent, err := pci.Parse(a.ParentDev); err == nil {
+	if a.ParentDevBus == "pci" || a.ParentDevBus == "auxiliary" {
+		// A name on either bus that is of neither form belongs to no function that anybody can ask for.
+		if parent, err := bus.Parse(a.ParentDev); err == nil {
 			out.Parent = parent
 		}
 	}
@@ -93,12 +102,32 @@ func (c *Conn) ByName(name string) (Link, error) {
 	return Link{}, fmt.Errorf("link %s: %w", name, ErrNotFound)
 }
 
-// Of picks, of the netdevs of a namespace, those of a PCI function: by what the kernel says of their parent, and by the names
+// ByIndex finds a netdev, or gives ErrNotFound.
+func (c *Conn) ByIndex(index int) (Link, error) {
+	links, err := c.List()
+	if err != nil {
+		return Link{}, err
+	}
+	for _, l := range links {
+		if l.Index == index {
+			return l, nil
+		}
+	}
+	return Link{}, fmt.Errorf("link %d: %w", index, ErrNotFound)
+}
+
+// NSID gives this namespace's number for another; -1: it has none, and no netdev here has one there below it.
+func (c *Conn) NSID(fd int) (int, error) {
+	id, err := c.h.GetNetNsIdByFd(fd)
+	return id, translate("look up the number of a network namespace", err)
+}
+
+// Of picks, of the netdevs of a namespace, those of a function: by what the kernel says of their parent, and by the names
 // that the namespace's own sysfs has for the function, for kernels that do not say.
-func Of(links []Link, a pci.Addr, names []string) []Link {
+func Of(links []Link, id bus.ID, names []string) []Link {
 	var own []Link
 	for _, l := range links {
-		if l.Parent == a || l.Parent.IsZero() && slices.Contains(names, l.Name) {
+		if l.Parent == id || l.Parent.IsZero() && slices.Contains(names, l.Name) {
 			own = append(own, l)
 		}
 	}

@@ -12,36 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// VF is what a PF's driver holds for one of its virtual functions.
-type VF struct {
-	Number    int    `json:"number"`
-	MAC       string `json:"mac"`
-	VLAN      int    `json:"vlan"`
-	QoS       int    `json:"qos"`
-	Proto     string `json:"proto"`     // "0x8100"
-	Spoofchk  bool   `json:"spoofchk"`  // checked
-	Trust     bool   `json:"trust"`     // trusted
-	LinkState uint32 `json:"linkState"` // IFLA_VF_LINK_STATE: 0 auto, 1 enable, 2 disable
-	MinTxRate uint32 `json:"minTxRate"` // Mb/s; 0: no limit
-	MaxTxRate uint32 `json:"maxTxRate"` // Mb/s; 0: no limit
-}
-
-// VFs lists the virtual functions of a PF's netdev. Some drivers take long to answer.
-func (c *Conn) VFs(index int) ([]VF, error) {
-	l, err := c.h.LinkByIndex(index)
-	if err != nil {
-		return nil, translate(fmt.Sprintf("list VFs of link %d", index), err)
-	}
-	var vfs []VF
-	for _, v := range l.Attrs().Vfs {
-		vfs = append(vfs, VF{
-			Number: v.ID, MAC: v.Mac.String(), VLAN: v.Vlan, QoS: v.Qos, Proto: fmt.Sprintf("%#04x", v.VlanProto), Spoofchk: v.Spoofchk,
-			Trust: v.Trust == 1, LinkState: v.LinkState, MinTxRate: v.MinTxRate, MaxTxRate: v.MaxTxRate,
-		})
-	}
-	return vfs, nil
-}
-
 // RouteLines gives every route of the namespace but those of the local table, which follow from the addresses, as sorted text;
 // name turns the index of a netdev into its name.
 func (c *Conn) RouteLines(name func(int) string) ([]string, error) {

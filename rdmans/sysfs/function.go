@@ -5,20 +5,21 @@ package sysfs
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 const pciDevices = "bus/pci/devices"
 
-// Function is a PCI function: /sys/bus/pci/devices/<addr>/.
+// Function is a PCI function, /sys/bus/pci/devices/<addr>/, or a sub-function on one, /sys/bus/auxiliary/devices/<name>/.
 type Function struct {
-	PCI      pci.Addr `json:"pci"`
+	PCI      pci.Addr `json:"pci"`              // of a sub-function: the function that it is on
+	Aux      string   `json:"aux,omitempty"`    // of a sub-function: "mlx5_core.sf.4"; empty: it is a PCI function
 	Class    uint32   `json:"class"`            // class: 0x020000 Ethernet, 0x020700 InfiniBand
 	Driver   string   `json:"driver,omitempty"` // driver ->; empty: none bound
 	PF       pci.Addr `json:"pf"`               // physfn ->; zero: it is no VF
@@ -26,6 +27,7 @@ type Function struct {
 	NUMA     int      `json:"numa"`             // numa_node; -1: no affinity
 	TotalVFs int      `json:"totalVFs"`         // sriov_totalvfs; 0: not SR-IOV capable
 	NumVFs   int      `json:"numVFs"`           // sriov_numvfs
+	Resets   bool     `json:"-"`                // there is a file reset: it can be reset on its own
 	// Net are the netdevs below it that this view's namespace has: net/.
 	Net []string `json:"net,omitempty"`
 	// RDMA are the RDMA devices below it that this view's namespace has: infiniband/.
@@ -36,6 +38,14 @@ type Function struct {
 
 // VF tells whether it is a virtual function.
 func (fn Function) VF() bool { return !fn.PF.IsZero() }
+
+// ID gives its identity.
+func (fn Function) ID() bus.ID {
+	if fn.Aux != "" {
+		return bus.ID{Aux: fn.Aux}
+	}
+	return bus.PCI(fn.PCI)
+}
 
 // Function reads one function, or gives ErrNotExist.
 func (f *FS) Function(a pci.Addr) (Function, error) {
@@ -77,16 +87,28 @@ func (fn *Function) fill(f *FS, root *os.Root) error {
 			return err
 		}
 	}
+	if _, err = root.Lstat("reset"); err == nil {
+		fn.Resets = true
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return clean("look for reset", err)
+	}
+	if err = fn.fillDevices(root); err != nil {
+		return err
+	}
+	return fn.place(f, root)
+}
+
+// fillDevices reads what is below a function, the same on either bus.
+func (fn *Function) fillDevices(root *os.Root) error {
+	var err error
 	if fn.Net, err = list(root, "net"); err != nil {
 		return err
 	}
 	if fn.RDMA, err = list(root, "infiniband"); err != nil {
 		return err
 	}
-	if fn.Uverbs, err = uverbs(root, "infiniband_verbs"); err != nil {
-		return err
-	}
-	return fn.place(f, root)
+	fn.Uverbs, err = uverbs(root, "infiniband_verbs")
+	return err
 }
 
 // place finds the PF of a VF and the VF's number below it. The links of the directory lead out of it, so they are read
@@ -147,22 +169,4 @@ func (f *FS) Functions() ([]Function, error) {
 		}
 	}
 	return all, nil
-}
-
-// Uplink picks, of the netdevs below a function, the port itself: a PF in switchdev mode has its representors beside it
-// (class/net/<name>/phys_port_name: "p0" the port, "pf0vf3" a representor). Empty when there is none.
-func (f *FS) Uplink(names []string) (string, error) {
-	for _, name := range names {
-		port, err := read(f.root, "class/net/"+name+"/phys_port_name")
-		switch {
-		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, ErrNotExist):
-			return name, nil // an ordinary driver names no ports
-		case err != nil:
-			return "", err
-		}
-		if _, err := strconv.Atoi(strings.TrimPrefix(port, "p")); err == nil || port == "" {
-			return name, nil
-		}
-	}
-	return "", nil
 }

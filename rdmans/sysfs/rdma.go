@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"net/netip"
 	"os"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podfabric/podfabric/rdmans/pci"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 const (
@@ -230,16 +229,5 @@ func parseRate(s string) (int, error) {
 	return int(gbps*1000 + 0.5), nil
 }
 
-// Parent gives the PCI function that an RDMA device of this view's namespace belongs to; zero for a device of software.
-func (f *FS) Parent(device string) (pci.Addr, error) {
-	text, err := f.root.Readlink(rdmaClass + "/" + device)
-	if err != nil {
-		return pci.Addr{}, clean("RDMA device "+device, err)
-	}
-	// ../../devices/pci0000:00/0000:00:01.0/0000:3b:00.2/infiniband/mlx5_3
-	parent, err := pci.Parse(path.Base(path.Dir(path.Dir(text))))
-	if err != nil {
-		return pci.Addr{}, nil //nolint:nilerr // a parent that is no PCI function is the answer, not a failure
-	}
-	return parent, nil
-}
+// Parent gives the function that an RDMA device of this view's namespace belongs to; zero for a device of software.
+func (f *FS) Parent(device string) (bus.ID, error) { return f.owner(rdmaClass + "/" + device) }

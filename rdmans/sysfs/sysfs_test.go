@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 	"github.com/podfabric/podfabric/rdmans/sysfs/sysfstest"
@@ -162,9 +163,11 @@ func TestPorts(t *testing.T) {
 func TestParentOfAnRDMADevice(t *testing.T) {
 	t.Parallel()
 	f, _ := tree(t)
-	for device, want := range map[string]string{"mlx5_0": "0000:3b:00.0", "mlx5_2": "0000:3b:00.2", "rxe0": ""} {
+	for device, want := range map[string]bus.ID{
+		"mlx5_0": bus.PCI(addr(t, "0000:3b:00.0")), "mlx5_2": bus.PCI(addr(t, "0000:3b:00.2")), "rxe0": {},
+	} {
 		got, err := f.Parent(device)
-		if err != nil || got != addr(t, want) {
+		if err != nil || got != want {
 			t.Errorf("%s: %s, %v, want %s", device, got, err, want)
 		}
 	}
