@@ -99,21 +99,16 @@ func (t table) fits(in section, path string, v *value, kind Kind) error {
 		case k.kinds == onNone:
 			return invalid(fmt.Sprintf("remove %q: %s", m.name, k.why), field, m.value, "")
 		case k.kinds&kind.bit() == 0:
-			return &Problem{
-				Code:   CodeInvalid,
-				Remedy: fmt.Sprintf("remove %q, it has no meaning with \"link\": %q", m.name, kind), Field: field,
-				Found: m.value.found(), Right: "only with \"link\": " + strings.Join(k.kinds.names(), " or "),
+			remedy := fmt.Sprintf("remove %q, it has no meaning with \"link\": %q", m.name, kind)
+			if kind == KindChained {
+				remedy += ": the plugin before podfabric makes the interface"
 			}
-		case k.built&kind.bit() == 0 && kind.bit()&onBuilt != 0:
-			return notBuilt(fmt.Sprintf("%q", m.name), field, m.value)
+			return invalid(remedy, field, m.value, "only with \"link\": "+strings.Join(k.kinds.names(), " or "))
+		case k.why == later:
+			return invalid(fmt.Sprintf("remove %q, %s", m.name, later), field, m.value, "")
 		}
 	}
 	return nil
-}
-
-// notBuilt refuses what a later version will do. Going on without it would be worse than stopping.
-func notBuilt(what, field string, v *value) error {
-	return invalid("remove "+what+", it is not built yet in this version of podfabric", field, v, "")
 }
 
 // names lists the kinds of a set, quoted.

@@ -20,8 +20,7 @@ import (
 // Kind is what an attachment is made of: the key "link".
 type Kind string
 
-// The kinds. All of them are known to the parser, so that a key of one kind in a configuration of another is found; those
-// that this version cannot make yet are refused by name.
+// The kinds.
 const (
 	KindVF      Kind = "vf"      // an SR-IOV virtual function, moved whole
 	KindMacvlan Kind = "macvlan" // a macvlan on a master
@@ -35,7 +34,8 @@ type Conf struct {
 	CNIVersion string
 	Name       string // of the network
 	Kind       Kind
-	// Inferred: the configuration has no "link", so that Kind is a guess. Only facts tell a PF, which is of KindDevice, from a VF.
+	// Inferred: Kind is KindVF because "deviceID" names a PCI function and there is no "link". Only facts tell a VF from a PF or
+	// any other function, which are of KindDevice.
 	Inferred bool
 	// Device is what to move of KindVF and KindDevice; of KindChained what must be behind the interface. Zero: not named, as a
 	// bare number from the shared device plugin.
@@ -97,49 +97,6 @@ const (
 type Macvlan struct {
 	Mode       MacvlanMode
 	BCQueueLen *int // broadcasts and multicasts that may wait; nil: the kernel's default
-}
-
-// VLANProto is the key "vlanProto".
-type VLANProto string
-
-// The values of vlanProto. Empty: 802.1q.
-const (
-	Proto8021Q  VLANProto = "802.1q"
-	Proto8021AD VLANProto = "802.1ad"
-)
-
-// LinkState is the key "link_state": what a PF's driver tells a VF of the link.
-type LinkState string
-
-// The values of link_state. Empty: left as it is.
-const (
-	LinkAuto    LinkState = "auto"    // that of the PF
-	LinkEnable  LinkState = "enable"  // up, whatever the PF's is
-	LinkDisable LinkState = "disable" // down
-)
-
-// Baseline says what becomes of VF settings that the configuration does not name.
-type Baseline string
-
-// The values of vf.baseline.
-const (
-	BaselineKeep  Baseline = "keep"  // left as they are
-	BaselineReset Baseline = "reset" // no VLAN, no rates, no trust, link state auto
-)
-
-// VFSettings are what the PF's driver holds for a VF, by sriov-cni's keys and with their meaning: nil and empty leave a
-// setting, 0 clears it.
-type VFSettings struct {
-	VLAN      *int // 0 to 4094
-	QoS       *int // 0 to 7, only with a VLAN above 0
-	Proto     VLANProto
-	Spoofchk  *bool
-	Trust     *bool
-	LinkState LinkState
-	MinTxRate *int // Mb/s; 0: no limit
-	MaxTxRate *int // Mb/s; 0: no limit
-	Baseline  Baseline
-	FLR       bool // "vf": {"flr": true}: a function-level reset at DEL
 }
 
 // RDMAMode says what is to happen to the RDMA device of the function.

@@ -68,7 +68,8 @@ func problem(t *testing.T, err error) *netconf.Problem {
 // base is the Conf of vf("") through raw.
 func base() netconf.Conf {
 	return netconf.Conf{
-		CNIVersion: "1.1.0", Name: "rail0", Kind: netconf.KindVF, Device: bus.PCI(pci.Addr{Bus: 0x3b, Function: 2}),
+		CNIVersion: "1.1.0", Name: "rail0", Kind: netconf.KindVF, Inferred: true, Device: bus.PCI(pci.Addr{Bus: 0x3b, Function: 2}),
+		VF:   netconf.VFSettings{Baseline: netconf.BaselineKeep},
 		RDMA: netconf.RDMA{Mode: netconf.RDMAAuto, Wait: time.Second},
 		Hint: netconf.Hint{Volume: "podfabric", NCCL: "2.21", NoRight: netconf.NoRightWarn},
 		Request: netconf.Request{
@@ -89,7 +90,7 @@ func TestParseAccepts(t *testing.T) {
 	}{
 		{name: "the least", stdin: vf("")},
 		{name: "null is absent", stdin: vf(`,"mtu":null,"vlan":null,"rdma":null,"ipam":null,"args":null,"prevResult":null`)},
-		{name: "link said", stdin: vf(`,"link":"vf"`)},
+		{name: "link said", stdin: vf(`,"link":"vf"`), want: func(c *netconf.Conf) { c.Inferred = false }},
 		{name: "pciBusID as Multus adds it", stdin: vf(`,"pciBusID":"0000:3b:00.2"`)},
 		{
 			name:  "pciBusID alone, upper case",
@@ -167,7 +168,8 @@ func TestParseAccepts(t *testing.T) {
 			},
 		},
 		{
-			name: "the same device from the pod", stdin: vf(`,"runtimeConfig":{"deviceID":"0000:3B:00.2","CNIDeviceInfoFile":"/x"}`),
+			name: "the same device from the pod", stdin: vf(`,"runtimeConfig":{"deviceID":"0000:3B:00.2","CNIDeviceInfoFile":"/var/run/k8s.cni.cncf.io/devinfo/cni/x"}`),
+			want: func(c *netconf.Conf) { c.DeviceInfo = "/var/run/k8s.cni.cncf.io/devinfo/cni/x" },
 		},
 		{
 			name: "what the runtime adds is warned of", stdin: vf(`,"runtimeConfig":{"portMappings":[],"x":null},"args":{"labels":{}}`),

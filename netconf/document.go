@@ -59,6 +59,7 @@ func (s shape) String() string {
 type value struct {
 	shape   shape
 	start   int    // offset of its first byte
+	end     int    // offset behind its last byte
 	text    string // of a string: its content; of a number: the literal
 	yes     bool
 	members []member
@@ -121,8 +122,10 @@ func (v *value) found() string {
 func quote(s string) string { return strconv.Quote(clip(s)) }
 
 // clip cuts long text between two characters; messages end up in events, which are cut themselves.
-func clip(s string) string {
-	const most = 64
+func clip(s string) string { return clipTo(s, 64) }
+
+// clipTo is clip for most bytes.
+func clipTo(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
@@ -236,6 +239,7 @@ func (b *builder) value(depth int) (*value, error) {
 		}
 		err = b.inside(v, depth+1)
 	}
+	v.end = int(b.dec.InputOffset())
 	return v, err
 }
 

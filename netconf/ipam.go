@@ -95,6 +95,9 @@ func (p *parser) noAddress() error {
 	if len(p.want) > 0 {
 		return invalid("remove the address from the pod's annotation: this network has no ipam to give it", p.want[0].field, nil, "")
 	}
+	if p.conf.Previous != nil && len(p.conf.Previous.IPs) > 0 {
+		return nil
+	}
 	if p.conf.RDMA.Require == RequireActive || p.conf.RDMA.Require == RequireGID {
 		p.warn("rdma.require asks for the GID of an address, and without ipam there is none to wait for")
 	}

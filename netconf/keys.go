@@ -16,8 +16,9 @@ const (
 
 	onAll  = onVF | onMacvlan | onIPVlan | onDevice | onChained
 	onNone = kinds(0)
-	// onBuilt are the kinds that this version can make.
-	onBuilt = onVF
+
+	onShared = onMacvlan | onIPVlan                   // kinds that sit on a master
+	onLinks  = onVF | onMacvlan | onIPVlan | onDevice // kinds that make or move a link
 )
 
 // bit gives the set of k alone; the empty set for a Kind that is none.
@@ -49,6 +50,7 @@ const (
 	secHint    section = "hint"
 	secRouting section = "routing"
 	secVF      section = "vf"
+	secMaster  section = "master"
 	secDNS     section = "dns"
 	secRange   section = "ipam (range)"
 	secStatic  section = "ipam (static)"
@@ -64,17 +66,18 @@ const (
 	secNodeLog   section = "node.json log"
 )
 
-// key is one line of the table: what stands where, of which shape, with which kinds it means something, and with which of
-// these this version does it. A key that means something and is not built yet is refused, never ignored: an ignored VLAN is
-// a missing wall.
+// key is one line of the table: what stands where, of which shape, and with which kinds it means something. A key that means
+// something and is not built yet is refused, never ignored: an ignored VLAN is a missing wall.
 type key struct {
 	in    section
 	name  string
 	shape shape
 	kinds kinds
-	built kinds
-	why   string // for a key that no kind has: what to do instead
+	why   string // later, or for a key that no kind has what to do instead
 }
+
+// later is the why of a key that this version of podfabric knows and does not do.
+const later = "it is not built yet in this version of podfabric"
 
 // table is the list of all keys.
 type table []key
@@ -98,54 +101,53 @@ func topKeys() table {
 	const (
 		text, number, truth, object = shapeString, shapeNumber, shapeBool, shapeObject
 
-		links = onVF | onMacvlan | onIPVlan | onDevice // kinds that make or move a link
-		noIB  = "InfiniBand is not supported; for InfiniBand use ib-sriov-cni"
+		noIB = "InfiniBand is not supported; for InfiniBand use ib-sriov-cni"
 	)
 	return table{
-		{secTop, "cniVersion", text, onAll, onBuilt, ""},
-		{secTop, "name", text, onAll, onBuilt, ""},
-		{secTop, "type", text, onAll, onBuilt, ""},
-		{secTop, "link", text, onAll, onBuilt, ""},
-		{secTop, "capabilities", object, onAll, onBuilt, ""},
-		{secTop, "runtimeConfig", object, onAll, onBuilt, ""},
-		{secTop, "args", object, onAll, onBuilt, ""},
-		{secTop, "prevResult", object, onChained, onNone, ""},
-		{secTop, "ipam", object, onAll, onBuilt, ""},
-		{secTop, "dns", object, onAll, onBuilt, ""},
-		{secTop, "logLevel", text, onAll, onBuilt, ""},
-		{secTop, "logFile", text, onAll, onBuilt, ""},
-		{secTop, "deviceID", text, onAll, onBuilt, ""},
-		{secTop, "pciBusID", text, onAll, onBuilt, ""},
-		{secTop, "mtu", number | text, links, onBuilt, ""},
-		{secTop, "rail", number, onAll, onBuilt, ""},
-		{secTop, "rdma", object, onAll, onBuilt, ""},
-		{secTop, "hint", object, onAll, onBuilt, ""},
-		{secTop, "routing", object, onAll, onNone, ""},
+		{secTop, "cniVersion", text, onAll, ""},
+		{secTop, "name", text, onAll, ""},
+		{secTop, "type", text, onAll, ""},
+		{secTop, "link", text, onAll, ""},
+		{secTop, "capabilities", object, onAll, ""},
+		{secTop, "runtimeConfig", object, onAll, ""},
+		{secTop, "args", object, onAll, ""},
+		{secTop, "prevResult", object, onChained, ""},
+		{secTop, "ipam", object, onLinks, ""},
+		{secTop, "dns", object, onAll, ""},
+		{secTop, "logLevel", text, onAll, ""},
+		{secTop, "logFile", text, onAll, ""},
+		{secTop, "deviceID", text, onAll, ""},
+		{secTop, "pciBusID", text, onAll, ""},
+		{secTop, "mtu", number | text, onLinks, ""},
+		{secTop, "rail", number, onAll, ""},
+		{secTop, "rdma", object, onAll, ""},
+		{secTop, "hint", object, onAll, ""},
+		{secTop, "routing", object, onAll, later},
 
-		{secTop, "vlan", number, onVF, onNone, ""},
-		{secTop, "vlanQoS", number, onVF, onNone, ""},
-		{secTop, "vlanProto", text, onVF, onNone, ""},
-		{secTop, "mac", text, onVF | onMacvlan | onDevice, onNone, ""},
-		{secTop, "spoofchk", text, onVF, onNone, ""},
-		{secTop, "trust", text, onVF, onNone, ""},
-		{secTop, "link_state", text, onVF, onNone, ""},
-		{secTop, "min_tx_rate", number, onVF, onNone, ""},
-		{secTop, "max_tx_rate", number, onVF, onNone, ""},
-		{secTop, "vf", object, onVF, onNone, ""},
+		{secTop, "vlan", number, onVF, ""},
+		{secTop, "vlanQoS", number, onVF, ""},
+		{secTop, "vlanProto", text, onVF, ""},
+		{secTop, "mac", text, onVF | onMacvlan | onDevice, ""},
+		{secTop, "spoofchk", text, onVF, ""},
+		{secTop, "trust", text, onVF, ""},
+		{secTop, "link_state", text, onVF, ""},
+		{secTop, "min_tx_rate", number, onVF, ""},
+		{secTop, "max_tx_rate", number, onVF, ""},
+		{secTop, "vf", object, onVF, ""},
 
-		{secTop, "master", text | object, onMacvlan | onIPVlan, onNone, ""},
-		{secTop, "mode", text, onMacvlan | onIPVlan, onNone, ""},
-		{secTop, "linkInContainer", truth, onMacvlan | onIPVlan, onNone, ""},
-		{secTop, "bcqueuelen", number, onMacvlan, onNone, ""},
-		{secTop, "device", text, onDevice, onNone, ""},
-		{secTop, "hwaddr", text, onDevice, onNone, ""},
-		{secTop, "kernelpath", text, onDevice, onNone, ""},
+		{secTop, "master", text | object, onShared, ""},
+		{secTop, "mode", text, onShared, ""},
+		{secTop, "linkInContainer", truth, onShared, ""},
+		{secTop, "bcqueuelen", number, onMacvlan, ""},
+		{secTop, "device", text, onDevice, ""},
+		{secTop, "hwaddr", text, onDevice, ""},
+		{secTop, "kernelpath", text, onDevice, ""},
 
-		{secTop, "pkey", text | number, onNone, onNone, noIB},
-		{secTop, "guid", text, onNone, onNone, noIB},
-		{secTop, "ibKubernetesEnabled", truth, onNone, onNone, noIB},
-		{secTop, "rdmaIsolation", truth, onNone, onNone, `write "rdma": {"mode": "move"} for what ib-sriov-cni calls rdmaIsolation`},
-		{secTop, "vfioPciMode", truth, onNone, onNone, "functions bound to vfio-pci have no link; use sriov-cni for them"},
+		{secTop, "pkey", text | number, onNone, noIB},
+		{secTop, "guid", text, onNone, noIB},
+		{secTop, "ibKubernetesEnabled", truth, onNone, noIB},
+		{secTop, "rdmaIsolation", truth, onNone, `write "rdma": {"mode": "move"} for what ib-sriov-cni calls rdmaIsolation`},
+		{secTop, "vfioPciMode", truth, onNone, "podfabric sees by itself which driver a VF is bound to"},
 	}
 }
 
@@ -153,31 +155,37 @@ func topKeys() table {
 func sectionKeys() table {
 	const text, number, truth, list, object = shapeString, shapeNumber, shapeBool, shapeList, shapeObject
 	return table{
-		{secVF, "baseline", text, onVF, onNone, ""},
+		{secVF, "baseline", text, onVF, ""},
+		{secVF, "flr", truth, onVF, ""},
 
-		{secRDMA, "mode", text, onAll, onBuilt, ""},
-		{secRDMA, "require", text, onAll, onBuilt, ""},
-		{secRDMA, "softRoCE", truth, onAll, onBuilt, ""},
-		{secRDMA, "wait", text, onAll, onBuilt, ""},
+		{secMaster, "rail", number, onShared, ""},
+		{secMaster, "pci", text, onShared, ""},
+		{secMaster, "rdma", text, onShared, ""},
+		{secMaster, "pfNames", list, onShared, ""},
 
-		{secRouting, "sourceRules", truth, onAll, onNone, ""},
-		{secRouting, "arp", text, onAll, onNone, ""},
-		{secRouting, "probe", truth, onAll, onNone, ""},
+		{secRDMA, "mode", text, onAll, ""},
+		{secRDMA, "require", text, onAll, ""},
+		{secRDMA, "softRoCE", truth, onAll, ""},
+		{secRDMA, "wait", text, onAll, ""},
 
-		{secHint, "role", text, onAll, onBuilt, ""},
-		{secHint, "volume", text, onAll, onBuilt, ""},
-		{secHint, "require", truth, onAll, onBuilt, ""},
-		{secHint, "nccl", text, onAll, onBuilt, ""},
-		{secHint, "noRight", text, onAll, onBuilt, ""},
-		{secHint, "failClosed", truth, onAll, onBuilt, ""},
-		{secHint, "trafficClass", number, onAll, onBuilt, ""},
+		{secRouting, "sourceRules", truth, onAll, later},
+		{secRouting, "arp", text, onAll, later},
+		{secRouting, "probe", truth, onAll, later},
 
-		{secDNS, "nameservers", list, onAll, onBuilt, ""},
-		{secDNS, "domain", text, onAll, onBuilt, ""},
-		{secDNS, "search", list, onAll, onBuilt, ""},
-		{secDNS, "options", list, onAll, onBuilt, ""},
+		{secHint, "role", text, onAll, ""},
+		{secHint, "volume", text, onAll, ""},
+		{secHint, "require", truth, onAll, ""},
+		{secHint, "nccl", text, onAll, ""},
+		{secHint, "noRight", text, onAll, ""},
+		{secHint, "failClosed", truth, onAll, ""},
+		{secHint, "trafficClass", number, onAll, ""},
 
-		{secArgs, "cni", object, onAll, onBuilt, ""},
+		{secDNS, "nameservers", list, onAll, ""},
+		{secDNS, "domain", text, onAll, ""},
+		{secDNS, "search", list, onAll, ""},
+		{secDNS, "options", list, onAll, ""},
+
+		{secArgs, "cni", object, onAll, ""},
 	}
 }
 
@@ -185,57 +193,57 @@ func sectionKeys() table {
 func ipamKeys() table {
 	const text, number, truth, list, object = shapeString, shapeNumber, shapeBool, shapeList, shapeObject
 	return table{
-		{secRange, "type", text, onAll, onBuilt, ""},
-		{secRange, "ranges", list, onAll, onBuilt, ""},
-		{secRange, "subnet", text, onAll, onBuilt, ""},
-		{secRange, "rangeStart", text, onAll, onBuilt, ""},
-		{secRange, "rangeEnd", text, onAll, onBuilt, ""},
-		{secRange, "gateway", text, onAll, onBuilt, ""},
-		{secRange, "exclude", list, onAll, onBuilt, ""},
-		{secRange, "perNode", number, onAll, onBuilt, ""},
-		{secRange, "scope", text, onAll, onBuilt, ""},
-		{secRange, "from", text, onAll, onBuilt, ""},
-		{secRange, "routes", list, onAll, onBuilt, ""},
-		{secRange, "dns", object, onAll, onBuilt, ""},
-		{secRange, "defaultRoute", truth, onAll, onBuilt, ""},
-		{secRange, "dataDir", text, onAll, onBuilt, ""},
-		{secRange, "resolvConf", text, onNone, onNone, `no file is read from a network's configuration; write "dns" instead`},
-		{secRange, "addresses", list, onNone, onNone, `it belongs to "type": "static"`},
+		{secRange, "type", text, onLinks, ""},
+		{secRange, "ranges", list, onLinks, ""},
+		{secRange, "subnet", text, onLinks, ""},
+		{secRange, "rangeStart", text, onLinks, ""},
+		{secRange, "rangeEnd", text, onLinks, ""},
+		{secRange, "gateway", text, onLinks, ""},
+		{secRange, "exclude", list, onLinks, ""},
+		{secRange, "perNode", number, onLinks, ""},
+		{secRange, "scope", text, onLinks, ""},
+		{secRange, "from", text, onLinks, ""},
+		{secRange, "routes", list, onLinks, ""},
+		{secRange, "dns", object, onLinks, ""},
+		{secRange, "defaultRoute", truth, onLinks, ""},
+		{secRange, "dataDir", text, onLinks, ""},
+		{secRange, "resolvConf", text, onNone, `no file is read from a network's configuration; write "dns" instead`},
+		{secRange, "addresses", list, onNone, `it belongs to "type": "static"`},
 
-		{secStatic, "type", text, onAll, onBuilt, ""},
-		{secStatic, "addresses", list, onAll, onBuilt, ""},
-		{secStatic, "routes", list, onAll, onBuilt, ""},
-		{secStatic, "dns", object, onAll, onBuilt, ""},
-		{secStatic, "defaultRoute", truth, onAll, onBuilt, ""},
-		{secStatic, "ranges", list, onNone, onNone, `it belongs to "type": "range"`},
-		{secStatic, "subnet", text, onNone, onNone, `it belongs to "type": "range"`},
+		{secStatic, "type", text, onLinks, ""},
+		{secStatic, "addresses", list, onLinks, ""},
+		{secStatic, "routes", list, onLinks, ""},
+		{secStatic, "dns", object, onLinks, ""},
+		{secStatic, "defaultRoute", truth, onLinks, ""},
+		{secStatic, "ranges", list, onNone, `it belongs to "type": "range"`},
+		{secStatic, "subnet", text, onNone, `it belongs to "type": "range"`},
 
-		{secSpan, "subnet", text, onAll, onBuilt, ""},
-		{secSpan, "rangeStart", text, onAll, onBuilt, ""},
-		{secSpan, "rangeEnd", text, onAll, onBuilt, ""},
-		{secSpan, "gateway", text, onAll, onBuilt, ""},
-		{secSpan, "exclude", list, onAll, onBuilt, ""},
-		{secSpan, "perNode", number, onAll, onBuilt, ""},
-		{secSpan, "scope", text, onAll, onBuilt, ""},
-		{secSpan, "from", text, onAll, onBuilt, ""},
+		{secSpan, "subnet", text, onLinks, ""},
+		{secSpan, "rangeStart", text, onLinks, ""},
+		{secSpan, "rangeEnd", text, onLinks, ""},
+		{secSpan, "gateway", text, onLinks, ""},
+		{secSpan, "exclude", list, onLinks, ""},
+		{secSpan, "perNode", number, onLinks, ""},
+		{secSpan, "scope", text, onLinks, ""},
+		{secSpan, "from", text, onLinks, ""},
 
-		{secAddress, "address", text, onAll, onBuilt, ""},
-		{secAddress, "gateway", text, onAll, onBuilt, ""},
+		{secAddress, "address", text, onLinks, ""},
+		{secAddress, "gateway", text, onLinks, ""},
 
-		{secRoute, "dst", text, onAll, onBuilt, ""},
-		{secRoute, "gw", text, onAll, onBuilt, ""},
-		{secRoute, "mtu", number, onAll, onNone, ""},
-		{secRoute, "advmss", number, onAll, onNone, ""},
-		{secRoute, "priority", number, onAll, onNone, ""},
-		{secRoute, "table", number, onAll, onNone, ""},
-		{secRoute, "scope", number, onAll, onNone, ""},
+		{secRoute, "dst", text, onLinks, ""},
+		{secRoute, "gw", text, onLinks, ""},
+		{secRoute, "mtu", number, onLinks, later},
+		{secRoute, "advmss", number, onLinks, later},
+		{secRoute, "priority", number, onLinks, later},
+		{secRoute, "table", number, onLinks, later},
+		{secRoute, "scope", number, onLinks, later},
 	}
 }
 
 // nodeKeys is the table of node.json (design, section 9.8).
 func nodeKeys() table {
 	const text, number, list, object = shapeString, shapeNumber, shapeList, shapeObject
-	line := func(in section, name string, s shape) key { return key{in, name, s, onAll, onAll, ""} }
+	line := func(in section, name string, s shape) key { return key{in, name, s, onAll, ""} }
 	return table{
 		line(secNode, "version", number),
 		line(secNode, "index", number),

@@ -4,11 +4,12 @@ package netconf
 
 import (
 	"fmt"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
-	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // topDevice is the device that the configuration names, as text; empty when it names none. Multus writes the same value into
@@ -49,13 +50,10 @@ func isNumber(s string) bool {
 	return s != ""
 }
 
-// isSF tells whether s is an auxiliary device of a sub-function: mlx5_core.sf.4.
-func isSF(s string) bool {
-	driver, number, ok := strings.Cut(s, ".sf.")
-	return ok && plain(driver, "_-") && isNumber(number)
-}
+// shared tells whether attachments of the kind sit on a master, which stays at home with its RDMA device.
+func (k Kind) shared() bool { return k.bit()&onShared != 0 }
 
-// link settles the kind, then refuses the keys of other kinds and the kinds that cannot be made.
+// link settles the kind, then refuses the keys of other kinds.
 func (p *parser) link() error {
 	device, field, err := p.device()
 	if err != nil {
@@ -65,7 +63,7 @@ func (p *parser) link() error {
 	if err != nil {
 		return err
 	}
-	if kind == KindVF && p.root.get("prevResult") != nil {
+	if kind != KindChained && p.root.get("prevResult") != nil {
 		return invalid(`put podfabric first in "plugins": it makes the interface, so no plugin can stand before it`,
 			"prevResult", nil, `no result of another plugin, or "link": "chained"`)
 	}
@@ -77,83 +75,170 @@ func (p *parser) link() error {
 			return err
 		}
 	}
-	if kind.bit()&onBuilt == 0 {
-		return &Problem{
-			Code: CodeInvalid, Remedy: fmt.Sprintf("use a VF: link %q is not built yet in this version of podfabric", kind),
-			Field: "link", Found: p.reason(kind), Right: `"vf"`,
-		}
-	}
-	if !p.node.AllowsKind(kind) {
+	// What was taken for a VF may turn out to be a whole device; attach.Guard asks again.
+	if !p.node.AllowsKind(kind) && !(p.conf.Inferred && p.node.AllowsKind(KindDevice)) {
 		return &Problem{
 			Code: CodeInvalid, Remedy: fmt.Sprintf("use another network on this node, or add %q to allow.kinds in %s", kind, NodePath),
 			Field: "link", Found: strconv.Quote(string(kind)), Right: "a kind that the node allows",
 		}
 	}
 	p.conf.Kind = kind
-	p.conf.Device, err = vf(device, field)
-	return err
+	return nil
 }
 
-// reason says where a kind came from.
-func (p *parser) reason(kind Kind) string {
-	if p.root.get("link") != nil {
-		return strconv.Quote(string(kind))
-	}
-	switch kind {
-	case KindChained:
-		return "a prevResult, which means it"
-	case KindMacvlan:
-		return "a master, which means it"
-	case KindDevice:
-		return "a sub-function, which means it"
-	case KindVF, KindIPVlan:
-	}
-	return "nothing"
-}
+// ways are the keys by which host-device names what to move.
+func ways() []string { return []string{"device", "hwaddr", "kernelpath"} }
 
 // kind reads "link", or infers it. That a deviceID is a PF, and so of kind "device", cannot be known without the node.
 func (p *parser) kind(device, field string) (Kind, error) {
 	if v := p.root.get("link"); v != nil {
 		return choice(v, "link", allKinds()...)
 	}
+	master := p.said("master") != nil
 	switch {
 	case p.root.get("prevResult") != nil:
 		return KindChained, nil
-	case isNumber(device) && p.root.get("master") != nil, device == "" && p.root.get("master") != nil:
+	case master && device != "" && !isNumber(device):
+		return "", &Problem{
+			Code: CodeInvalid, Remedy: `add "link" to the network: it names a device to move and a master to sit on`, Field: "link",
+			Found: "nothing, " + field + " " + quote(device) + " and a master", Right: `"vf", "device", "macvlan" or "ipvlan"`,
+		}
+	case master:
 		return KindMacvlan, nil
-	case isSF(device):
+	case bus.IsSF(device), slices.ContainsFunc(ways(), func(name string) bool { return p.said(name) != nil }):
 		return KindDevice, nil
-	case device == "" && p.root.get("deviceID") == nil && p.root.get("pciBusID") == nil:
-		return "", noDevice()
 	}
+	p.conf.Inferred = true
 	_, err := vf(device, field)
 	return KindVF, err
 }
 
+// make reads what the kind is made of.
+func (p *parser) make() error {
+	device, field, err := p.device()
+	if err != nil {
+		return err
+	}
+	var kind func() error
+	switch p.conf.Kind {
+	case KindVF:
+		p.conf.Device, err = vf(device, field)
+		kind = p.vfSettings
+	case KindDevice:
+		err = p.whole(device, field)
+	case KindMacvlan, KindIPVlan:
+		if device != "" && !isNumber(device) {
+			p.warn(fmt.Sprintf("%s has no effect: with \"link\": %q the device is the master's", field, p.conf.Kind))
+		}
+		kind = p.onMaster
+	case KindChained:
+		if device != "" && !isNumber(device) {
+			p.conf.Device, err = function(device, field)
+		}
+		kind = p.previous
+	}
+	if err != nil {
+		return err
+	}
+	if kind != nil {
+		if err = kind(); err != nil {
+			return err
+		}
+	}
+	return p.mac()
+}
+
+// noDevice is the refusal of a network that names none.
 func noDevice() error {
 	return &Problem{
 		Code: CodeInvalid, Field: "deviceID", Found: "nothing",
 		Remedy: `add the annotation k8s.v1.cni.cncf.io/resourceName to the network and the resource to the pod, or write "deviceID"`,
-		Right:  `"deviceID": "0000:3b:00.2" from Multus`,
+		Right:  `"deviceID": "0000:3b:00.2" from Multus; a macvlan or ipvlan has a "master" instead`,
 	}
 }
 
 // vf reads the address of a virtual function.
 func vf(device, field string) (bus.ID, error) {
-	const right = `the PCI address of a VF as "0000:3b:00.2"`
-	a, err := pci.Parse(device)
-	problem := &Problem{Code: CodeInvalid, Field: field, Found: quote(device), Right: right}
+	id, err := bus.Parse(device)
+	problem := &Problem{Code: CodeInvalid, Field: field, Found: quote(device), Right: `the PCI address of a VF as "0000:3b:00.2"`}
 	switch {
-	case err == nil && !a.IsZero():
-		return bus.PCI(a), nil
+	case err == nil && !id.SF():
+		return id, nil
 	case device == "":
 		return bus.ID{}, noDevice()
 	case isNumber(device):
 		problem.Remedy = "use an SR-IOV resource: this number is from the RDMA shared device plugin, whose resources are for macvlan"
-	case isSF(device):
-		problem.Remedy = `use a VF: this is a sub-function, and link "device" is not built yet in this version of podfabric`
+	case err == nil:
+		problem.Remedy = `set "link" to "device", or remove it: this is a sub-function and no VF`
 	default:
 		problem.Remedy = "write the device as a full PCI address"
 	}
 	return bus.ID{}, problem
+}
+
+// function reads the identity of any device.
+func function(device, field string) (bus.ID, error) {
+	id, err := bus.Parse(device)
+	if err == nil {
+		return id, nil
+	}
+	problem := &Problem{
+		Code: CodeInvalid, Remedy: "write the device as a full PCI address or as a sub-function", Field: field, Found: quote(device),
+		Right: `a device as "0000:3b:00.0" or "mlx5_core.sf.4"`,
+	}
+	if isNumber(device) {
+		problem.Remedy = "use an SR-IOV resource: this number is from the RDMA shared device plugin, whose resources are for macvlan"
+	}
+	return bus.ID{}, problem
+}
+
+// whole reads which device is to be moved, by the one key that says so.
+func (p *parser) whole(device, field string) error {
+	var named []string
+	if device != "" {
+		named = append(named, field)
+	}
+	for _, name := range ways() {
+		if p.said(name) != nil {
+			named = append(named, name)
+		}
+	}
+	switch {
+	case len(named) == 0:
+		return noDevice()
+	case isNumber(device):
+		_, err := function(device, field)
+		return err
+	case len(named) > 1:
+		return &Problem{
+			Code: CodeInvalid, Remedy: fmt.Sprintf("keep %q or %q, they name one device in two ways", named[0], named[1]),
+			Field: named[1], Found: strings.Join(named, " and "), Right: "one of deviceID, device, hwaddr and kernelpath",
+		}
+	}
+	v := p.said(named[0])
+	p.conf.By.Key = named[0]
+	var err error
+	switch named[0] {
+	case "device":
+		p.conf.By.Name, err = linkName(v, "device")
+	case "hwaddr":
+		p.conf.By.MAC, err = mac(v.text, "hwaddr")
+	case "kernelpath":
+		p.conf.By.Path, err = kernelPath(v)
+	default:
+		p.conf.By = Selector{}
+		p.conf.Device, err = function(device, field)
+	}
+	return err
+}
+
+// kernelPath reads the place of a device in sysfs. It is compared with what is there and never opened.
+func kernelPath(v *value) (string, error) {
+	const devices = "/sys/devices/"
+	clean := path.Clean(v.text)
+	if !strings.HasPrefix(clean, devices) || strings.Contains(v.text, "..") || !printable(v.text) {
+		return "", invalid("write kernelpath as the path of a device in sysfs", "kernelpath", v,
+			`a path as "/sys/devices/pci0000:00/0000:00:1f.6", without ".."`)
+	}
+	return clean, nil
 }

@@ -20,8 +20,10 @@ type parser struct {
 	keys   table
 	root   *value
 	conf   Conf
+	args   []arg    // of CNI_ARGS
 	chosen string   // the device that the pod chose and may choose; empty: none
 	want   []wanted // addresses that the runtime asks for
+	podMAC wanted   // MAC that the runtime asks for
 }
 
 func (p *parser) warn(sentence string) {
@@ -46,7 +48,7 @@ func Parse(r Raw, n Node) (Conf, error) {
 		}
 	}
 	for _, read := range []func() error{
-		p.version, p.name, p.shapes, p.runtime, p.link, p.settings, p.rdma, p.hint, p.ipam,
+		p.version, p.name, p.shapes, p.runtime, p.link, p.sources, p.settings, p.make, p.rdma, p.hint, p.ipam,
 	} {
 		if err := read(); err != nil {
 			return Conf{}, err
@@ -115,7 +117,9 @@ func (p *parser) shapes() error {
 }
 
 // topSections are the objects that always stand under their own name at the top.
-func topSections() []section { return []section{secRDMA, secHint, secRouting, secVF, secDNS} }
+func topSections() []section {
+	return []section{secRDMA, secHint, secRouting, secVF, secMaster, secDNS}
+}
 
 // object checks the keys of one object once the kind is known.
 func (p *parser) object(in section, path string, v *value) error {
@@ -125,16 +129,29 @@ func (p *parser) object(in section, path string, v *value) error {
 	return p.keys.fits(in, path, v, p.conf.Kind)
 }
 
-// runtime reads what does not come from the network's author.
+// runtime reads what does not come from the network's author: the attachment, and the device that the pod may have chosen,
+// since the kind hangs on it. The rest waits for the kind.
 func (p *parser) runtime() error {
-	args, err := parseArgs(p.raw.Args)
-	if err != nil {
+	var err error
+	if p.args, err = parseArgs(p.raw.Args); err != nil {
 		return err
 	}
-	if p.conf.Request, err = request(p.raw, args); err != nil {
+	if p.conf.Request, err = request(p.raw, p.args); err != nil {
 		return err
 	}
-	return p.sources(args)
+	if v := p.root.get("runtimeConfig").get("deviceID"); v != nil {
+		return p.podDevice("runtimeConfig.deviceID", v)
+	}
+	return nil
+}
+
+// said is a key at the top that says something: the plugins whose keys they are take an empty string as none.
+func (p *parser) said(name string) *value {
+	v := p.root.get(name)
+	if v != nil && v.shape == shapeString && v.text == "" {
+		return nil
+	}
+	return v
 }
 
 // settings reads the plain keys at the top.
@@ -151,20 +168,37 @@ func (p *parser) settings() error {
 		}
 		p.conf.Rail = &rail
 	}
-	v := p.root.get("mtu")
-	switch {
-	case v == nil:
-	case v.str() == "pf":
-		p.conf.MTU.FromPF = true
-	default:
-		n, err := integer(v, "mtu", minMTU, maxMTU)
-		if err != nil {
-			right := fmt.Sprintf(`a number from %d to %d, or "pf"`, minMTU, maxMTU)
-			return invalid("set mtu to "+right, "mtu", v, right)
-		}
-		p.conf.MTU.Bytes = n
+	if v := p.root.get("mtu"); v != nil {
+		return p.mtu(v)
 	}
 	return nil
+}
+
+// mtu reads the MTU. That 0 inherits is macvlan's and ipvlan's own way; of the other kinds absent is as it is.
+func (p *parser) mtu(v *value) error {
+	kind := p.conf.Kind
+	right := fmt.Sprintf("a number from %d to %d", minMTU, maxMTU)
+	switch {
+	case kind.shared():
+		right = fmt.Sprintf(`%s, 0 for the master's or "pf"`, right)
+	case kind == KindVF:
+		right += `, or "pf"`
+	}
+	if v.str() == "pf" && kind != KindDevice {
+		p.conf.MTU.FromPF = true
+		return nil
+	}
+	n, err := integer(v, "mtu", minMTU, maxMTU)
+	switch {
+	case err == nil:
+		p.conf.MTU.Bytes = n
+		return nil
+	case kind.shared() && v.text == "0" && v.shape == shapeNumber:
+		return nil
+	case v.str() == "pf":
+		return invalid(`write mtu as a number, a whole device has no PF`, "mtu", v, right)
+	}
+	return invalid("set mtu to "+right, "mtu", v, right)
 }
 
 // maxRail bounds the numbers of rails.

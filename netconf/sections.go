@@ -41,14 +41,21 @@ func (p *parser) rdma() error {
 	// A default that the node's short deadline forbids is not the author's mistake.
 	r.Wait = min(r.Wait, p.node.deadline())
 	p.conf.RDMA = r
-	return contradictions(r, v)
+	return contradictions(r, v, p.conf.Kind)
 }
 
 // contradictions refuses settings of "rdma" that cannot all hold.
-func contradictions(r RDMA, v *value) error {
+func contradictions(r RDMA, v *value, kind Kind) error {
+	soft := `"auto" or "move"`
+	if kind.shared() {
+		soft = `"auto"`
+	}
 	switch {
+	case r.Mode == RDMAMove && kind.shared():
+		return invalid(fmt.Sprintf(`set rdma.mode to "auto" or "share", or use a VF: the RDMA device below a %s is its master's and `+
+			"never moves", kind), "rdma.mode", v.get("mode"), `"auto", "share" or "off"`)
 	case r.SoftRoCE && (r.Mode == RDMAOff || r.Mode == RDMAShare):
-		return invalid(`set rdma.mode to "auto" or "move", or remove rdma.softRoCE: a soft RoCE device is made for the pod and `+
+		return invalid(`set rdma.mode to `+soft+`, or remove rdma.softRoCE: a soft RoCE device is made for the pod and `+
 			"moved into it", "rdma.softRoCE", v.get("softRoCE"), `false with "mode": "`+string(r.Mode)+`"`)
 	case r.Mode == RDMAOff && (r.Require == RequireActive || r.Require == RequireGID):
 		return invalid(`remove rdma.require, or rdma.mode "off": what is not looked at cannot be required`,

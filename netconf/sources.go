@@ -28,7 +28,6 @@ const (
 	withOptIn            // if the configuration declares the capability of that name
 	sameDevice           // if equal to the configuration's device, or node.json lets pods choose
 	delegateOnly         // passed on to another IPAM plugin, else refused
-	later                // not built yet
 	refused
 )
 
@@ -37,7 +36,7 @@ type rule struct {
 	from    source
 	key     string // "*" for every other
 	verdict verdict
-	optIn   string // withOptIn and later: the capability
+	optIn   string // withOptIn: the capability
 	why     string
 }
 
@@ -47,7 +46,7 @@ func rules() []rule {
 	return []rule{
 		{fromRuntime, "deviceID", sameDevice, "", "a pod's annotation fills it when the network has no resourceName"},
 		{fromRuntime, "ips", withOptIn, "ips", "the network opts in by its capabilities"},
-		{fromRuntime, "mac", later, "mac", "the network opts in by its capabilities"},
+		{fromRuntime, "mac", withOptIn, "mac", "the network opts in by its capabilities"},
 		{fromRuntime, "infinibandGUID", refused, "", "InfiniBand is not supported"},
 		{fromRuntime, "ipRanges", delegateOnly, "", "ranges come from the network's configuration"},
 		{fromRuntime, "CNIDeviceInfoFile", accepted, "", "Multus always gives it"},
@@ -66,7 +65,7 @@ func rules() []rule {
 		{fromArgs, "K8S_POD_UID", accepted, "", ""},
 		{fromArgs, "K8S_POD_INFRA_CONTAINER_ID", accepted, "", ""},
 		{fromArgs, "IP", withOptIn, "ips", "a pod's annotation fills it without the network's consent"},
-		{fromArgs, "MAC", later, "mac", "a pod's annotation fills it without the network's consent"},
+		{fromArgs, "MAC", withOptIn, "mac", "a pod's annotation fills it without the network's consent"},
 		{fromArgs, "*", ignored, "", "podfabric knows no such argument"},
 	}
 }
@@ -88,6 +87,20 @@ func ruleFor(from source, name string) rule {
 	return rest
 }
 
+// rule is ruleFor with what the kind changes: behind another plugin the addresses are that plugin's to judge, which gets the
+// same CNI_ARGS.
+func (p *parser) rule(from source, name string) rule {
+	r := ruleFor(from, name)
+	switch {
+	case r.verdict != withOptIn:
+	case p.conf.Kind == KindChained:
+		r.verdict, r.why = ignored, "the plugin before podfabric gives the interface its addresses"
+	case p.conf.Kind == KindIPVlan && r.optIn == "mac":
+		r.verdict, r.why = refused, "an ipvlan has the MAC of its master"
+	}
+	return r
+}
+
 // wanted is an address that the runtime asks for, and where it did.
 type wanted struct {
 	field string
@@ -95,10 +108,10 @@ type wanted struct {
 }
 
 // sources applies the table to everything that a pod can reach.
-func (p *parser) sources(args []arg) error {
+func (p *parser) sources() error {
 	for _, m := range members(p.root.get("runtimeConfig")) {
-		if m.value.shape == shapeNull {
-			continue
+		if m.value.shape == shapeNull || m.name == "deviceID" {
+			continue // the device was settled before the kind
 		}
 		if err := p.runtimeConfig(m); err != nil {
 			return err
@@ -109,8 +122,8 @@ func (p *parser) sources(args []arg) error {
 			return err
 		}
 	}
-	for _, a := range args {
-		if err := p.cniArg(a, args); err != nil {
+	for _, a := range p.args {
+		if err := p.cniArg(a); err != nil {
 			return err
 		}
 	}
@@ -126,13 +139,18 @@ func members(v *value) []member {
 
 func (p *parser) runtimeConfig(m member) error {
 	field := below("runtimeConfig", m.name)
-	r := ruleFor(fromRuntime, m.name)
+	r := p.rule(fromRuntime, m.name)
 	if err := p.judge(r, field, m.value.found()); err != nil || r.verdict == ignored {
 		return err
 	}
 	switch m.name {
-	case "deviceID":
-		return p.podDevice(field, m.value)
+	case "mac":
+		if m.value.shape != shapeString {
+			return invalid("write runtimeConfig.mac as a string", field, m.value, rightMAC)
+		}
+		p.podMAC = wanted{field, m.value.text}
+	case "CNIDeviceInfoFile":
+		return p.deviceInfo(field, m.value)
 	case "ips":
 		if m.value.shape != shapeList {
 			return invalid("write runtimeConfig.ips as a list", field, m.value, "a list of addresses")
@@ -189,17 +207,23 @@ func (p *parser) podArg(m member) error {
 	return nil
 }
 
-func (p *parser) cniArg(a arg, all []arg) error {
-	r := ruleFor(fromArgs, a.key)
-	if r.verdict == ignored && ignoresUnknown(all) {
+func (p *parser) cniArg(a arg) error {
+	r := p.rule(fromArgs, a.key)
+	switch {
+	case r.verdict == ignored && ignoresUnknown(p.args), r.optIn != "" && a.value == "":
 		return nil
 	}
-	if err := p.judge(r, a.field(), quote(a.value)); err != nil {
+	if err := p.judge(r, a.field(), quote(a.value)); err != nil || r.verdict == ignored {
 		return err
 	}
-	if a.key == "IP" && a.value != "" {
+	switch a.key {
+	case "IP":
 		for text := range strings.SplitSeq(a.value, ",") {
 			p.want = append(p.want, wanted{a.field(), text})
+		}
+	case "MAC":
+		if p.podMAC.text == "" { // runtimeConfig, which was read before, goes first
+			p.podMAC = wanted{a.field(), a.value}
 		}
 	}
 	return nil
@@ -224,13 +248,10 @@ func (p *parser) judge(r rule, field, found string) error {
 	case accepted, sameDevice:
 	case ignored:
 		p.warn(field + " has no effect: " + r.why)
-	case withOptIn, later:
+	case withOptIn:
 		if caps := p.root.get("capabilities"); caps.get(r.optIn) == nil || !caps.get(r.optIn).yes {
 			return no(fmt.Sprintf("add \"capabilities\": {%q: true} to the network, or remove the setting from the pod's annotation",
 				r.optIn), "only what the network opts in to")
-		}
-		if r.verdict == later {
-			return no("remove the setting from the pod's annotation, it is not built yet in this version of podfabric", "")
 		}
 	case delegateOnly:
 		if kind, _ := ipamKind(p.root.get("ipam")); kind != IPAMDelegate {
