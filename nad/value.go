@@ -74,6 +74,19 @@ func (v *Value) Get(name string) *Value {
 	return nil
 }
 
+// Has tells whether an object has a key, null or not.
+func (v *Value) Has(name string) bool {
+	if v == nil {
+		return false
+	}
+	for _, m := range v.Members {
+		if m.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Str is the content of a string, and empty for anything else and for nil.
 func (v *Value) Str() string {
 	if v == nil || v.Shape != String {
@@ -81,6 +94,9 @@ func (v *Value) Str() string {
 	}
 	return v.Text
 }
+
+// IsTrue tells whether v is the value true.
+func (v *Value) IsTrue() bool { return v != nil && v.Shape == Bool && v.Yes }
 
 // Show writes the value for a message: short and on one line.
 func (v *Value) Show() string {
