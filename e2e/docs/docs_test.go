@@ -4,7 +4,6 @@
 package docs_test
 
 import (
-	"encoding/json"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -28,65 +27,6 @@ func read(t *testing.T, path string) string {
 	return string(text)
 }
 
-// parse gives a configuration what a runtime and Multus add, on the example's node.
-func parse(t *testing.T, conf string) {
-	t.Helper()
-	node, err := netconf.ParseNode([]byte(read(t, "deploy/examples/node.json")))
-	if err != nil {
-		t.Fatalf("node.json: %v", err)
-	}
-	var doc map[string]any
-	if err = json.Unmarshal([]byte(conf), &doc); err != nil {
-		t.Fatalf("not JSON: %v\n%s", err, conf)
-	}
-	if _, ok := doc["deviceID"]; !ok {
-		doc["deviceID"] = "0000:3b:00.2"
-	}
-	text, err := json.Marshal(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := netconf.Parse(netconf.Raw{Stdin: text, ContainerID: "c", NetNS: "/run/netns/c", IfName: "net1"}, node)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, conf)
-	}
-	if len(c.Warnings) > 0 {
-		t.Errorf("an example that earns warnings: %q", c.Warnings)
-	}
-}
-
-// inner is the configuration inside a NetworkAttachmentDefinition: the block below "config: |".
-func inner(t *testing.T, yaml string) string {
-	t.Helper()
-	_, conf, ok := strings.Cut(yaml, "config: |\n")
-	if !ok {
-		t.Fatalf("no configuration in\n%s", yaml)
-	}
-	return conf
-}
-
-func TestExamplesParse(t *testing.T) {
-	t.Parallel()
-	files, err := filepath.Glob(filepath.Join(top, "deploy/examples/*"))
-	if err != nil || len(files) < 5 {
-		t.Fatalf("examples: %q, %v", files, err)
-	}
-	for _, file := range files {
-		name := filepath.Base(file)
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			text := read(t, "deploy/examples/"+name)
-			switch {
-			case name == "node.json", name == "pod.yaml": // the first is parsed for every other, the second is Kubernetes'
-			case strings.HasSuffix(name, ".yaml"):
-				parse(t, inner(t, text))
-			default:
-				parse(t, text)
-			}
-		})
-	}
-}
-
 // Each block of docs/ipam.md is a whole section ipam, for a rail on a node that has all that the page speaks of.
 func TestAddressesOfTheGuide(t *testing.T) {
 	t.Parallel()
@@ -107,21 +47,6 @@ func TestAddressesOfTheGuide(t *testing.T) {
 		// 17 blocks of 64 addresses before it: 10.1.0.0 + 17*64 = 10.1.4.64.
 		if strings.Contains(m[1], "perNode") && !strings.HasPrefix(c.IPAM.Ranges[0][0].First.String(), "10.1.4.") {
 			t.Errorf("node 17's block begins at %s", c.IPAM.Ranges[0][0].First)
-		}
-	}
-}
-
-// The README shows what deploy/examples holds, so that what is read is what is tested.
-func TestReadmeShowsTheExamples(t *testing.T) {
-	t.Parallel()
-	readme := read(t, "README.md")
-	for _, name := range []string{"rail0.yaml", "pod.yaml", "node.json"} {
-		text := read(t, "deploy/examples/"+name)
-		for strings.HasPrefix(text, "#") {
-			_, text, _ = strings.Cut(text, "\n")
-		}
-		if !strings.Contains(readme, text) {
-			t.Errorf("README.md does not show deploy/examples/%s as it is", name)
 		}
 	}
 }
