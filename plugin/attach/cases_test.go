@@ -5,6 +5,7 @@ package attach_test
 import (
 	"encoding/json"
 	"net/netip"
+	"slices"
 	"testing"
 
 	"github.com/podfabric/podfabric/netconf"
@@ -40,6 +41,7 @@ type planned struct {
 	addrs attach.Addresses
 	soft  string
 	setup func(*attachtest.Kernel)
+	moves bool // the function's own RDMA device goes into the pod
 }
 
 func conf(change ...func(*netconf.Conf)) netconf.Conf {
@@ -65,30 +67,39 @@ func toRoute(dst, via string) netconf.Route {
 	return r
 }
 
-func plans() []planned {
-	v4 := attach.Addresses{Addrs: []netconf.Address{address("10.1.0.5/24")}}
-	v6 := attach.Addresses{Addrs: []netconf.Address{address("fd00:1::5/64")}}
-	dual := attach.Addresses{
+// addressed are one IPv4 address, one IPv6 address, and both with routes.
+func addressed() (v4, v6, dual attach.Addresses) { //nolint:nonamedreturns // tells the three apart
+	v4 = attach.Addresses{Addrs: []netconf.Address{address("10.1.0.5/24")}}
+	v6 = attach.Addresses{Addrs: []netconf.Address{address("fd00:1::5/64")}}
+	dual = attach.Addresses{
 		Addrs: []netconf.Address{address("10.1.0.5/24"), address("fd00:1::5/64")},
 		Routes: []netconf.Route{
 			toRoute("10.2.0.0/16", "10.1.0.1"), toRoute("10.3.0.0/24", ""), toRoute("fd00:2::/64", "fd00:1::1"), toRoute("fd00:3::/64", "fe80::1"),
 		},
 	}
+	return v4, v6, dual
+}
+
+func plans() []planned { return slices.Concat(moved(), settings(), upper()) }
+
+// moved are the plans of what goes into a pod whole, with nothing set through the PF.
+func moved() []planned {
+	v4, v6, dual := addressed()
 	soft := func(c *netconf.Conf) { c.RDMA.SoftRoCE, c.Device = true, plainVF() }
 	name := attach.SoftName(attach.Owner{ContainerID: "c1", IfName: "net1"})
 	return []planned{
-		{name: "exclusive", mode: attach.Exclusive, conf: conf(), addrs: v4},
-		{name: "exclusive-move", mode: attach.Exclusive, conf: conf(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAMove }), addrs: v4},
+		{name: "exclusive", mode: attach.Exclusive, conf: conf(), addrs: v4, moves: true},
+		{name: "exclusive-move", mode: attach.Exclusive, conf: conf(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAMove }), addrs: v4, moves: true},
 		{name: "exclusive-off", mode: attach.Exclusive, conf: conf(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAOff }), addrs: v4},
-		{name: "exclusive-ipv6", mode: attach.Exclusive, conf: conf(), addrs: v6, setup: func(k *attachtest.Kernel) { k.DisableIPv6(podPath) }},
-		{name: "exclusive-dual-routes", mode: attach.Exclusive, conf: conf(), addrs: dual},
-		{name: "exclusive-no-address", mode: attach.Exclusive, conf: conf()},
+		{name: "exclusive-ipv6", mode: attach.Exclusive, conf: conf(), addrs: v6, moves: true, setup: func(k *attachtest.Kernel) { k.DisableIPv6(podPath) }},
+		{name: "exclusive-dual-routes", mode: attach.Exclusive, conf: conf(), addrs: dual, moves: true},
+		{name: "exclusive-no-address", mode: attach.Exclusive, conf: conf(), moves: true},
 		{
-			name: "exclusive-mtu-pf-up", mode: attach.Exclusive, addrs: v4,
+			name: "exclusive-mtu-pf-up", mode: attach.Exclusive, addrs: v4, moves: true,
 			conf:  conf(func(c *netconf.Conf) { c.MTU.FromPF = true }),
 			setup: func(k *attachtest.Kernel) { k.SetLink(vf(), "", 0, true) },
 		},
-		{name: "exclusive-mtu-number", mode: attach.Exclusive, addrs: v4, conf: conf(func(c *netconf.Conf) { c.MTU.Bytes = 4200 })},
+		{name: "exclusive-mtu-number", mode: attach.Exclusive, addrs: v4, moves: true, conf: conf(func(c *netconf.Conf) { c.MTU.Bytes = 4200 })},
 		{name: "shared", mode: attach.Shared, conf: conf(), addrs: v4},
 		{name: "shared-share", mode: attach.Shared, conf: conf(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAShare }), addrs: dual},
 		{name: "no-rdma-device", mode: attach.Exclusive, conf: conf(func(c *netconf.Conf) { c.Device = plainVF() }), addrs: v4},
@@ -104,6 +115,7 @@ func plans() []planned {
 // scene is a plan on its machine, not run yet.
 type scene struct {
 	planned
+	query  attach.Query
 	k      *attachtest.Kernel
 	s      *attachtest.Session
 	before attach.Facts
@@ -118,7 +130,8 @@ func play(t *testing.T, p planned) *scene {
 		p.setup(sc.k)
 	}
 	sc.s = open(t, sc.k, podPath)
-	sc.before = observe(t, sc.s, p.conf.Device, p.soft)
+	sc.query = ask(t, sc.s, p)
+	sc.before = sc.observe(t, sc.s)
 	if err := attach.Guard(p.conf, netconf.Node{}, p.conf.Request.IfName, sc.before); err != nil {
 		t.Fatalf("Guard: %v", err)
 	}
@@ -163,6 +176,6 @@ func recorded(t *testing.T, f attach.Facts) attach.Facts {
 // home observes and restores from what a record holds, as DEL does.
 func (sc *scene) home(t *testing.T, s *attachtest.Session) error {
 	t.Helper()
-	now := observe(t, s, sc.conf.Device, sc.soft)
+	now := sc.observe(t, s)
 	return attach.RunAll(t.Context(), s, attach.Restore(recorded(t, sc.before), now))
 }

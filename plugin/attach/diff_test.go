@@ -163,7 +163,7 @@ func promised(t *testing.T, sc *scene) attach.Want {
 
 func present(t *testing.T, sc *scene) (attach.Facts, []attach.Port) {
 	t.Helper()
-	now := observe(t, sc.s, sc.conf.Device, sc.soft)
+	now := sc.observe(t, sc.s)
 	dev := now.RDMA
 	if sc.soft != "" {
 		dev = now.Soft

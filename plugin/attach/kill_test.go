@@ -10,7 +10,6 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
-	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 func kill(t *testing.T, sc *scene, steps []attach.Step, n int, e attachtest.Extent) {
@@ -23,7 +22,7 @@ func kill(t *testing.T, sc *scene, steps []attach.Step, n int, e attachtest.Exte
 
 func settled(t *testing.T, sc *scene, s *attachtest.Session) {
 	t.Helper()
-	now := observe(t, s, sc.conf.Device, sc.soft)
+	now := sc.observe(t, s)
 	if again := attach.Restore(recorded(t, sc.before), now); len(again) != 0 {
 		t.Errorf("Restore is not done: %v", again)
 	}
@@ -117,7 +116,7 @@ func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
 						if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
 							t.Fatal(err)
 						}
-						spoil(sc.k, sc.conf.Device)
+						spoil(sc)
 						sc.k.KillAt(m, e)
 						if !attachtest.Killed(func() { _ = sc.home(t, sc.s) }) {
 							sc.k.ClearFaults() // fewer steps than m
@@ -139,9 +138,22 @@ func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
 	}
 }
 
-func spoil(k *attachtest.Kernel, dev bus.ID) {
-	k.RenameLink(dev, "mine")
-	k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
+func spoil(sc *scene) {
+	k, dev := sc.k, sc.query.Device
+	switch m := sc.query.Own; {
+	case m.MAC != "" && len(sc.addrs.Addrs) > 1:
+		k.SetPodMAC(podPath, "net1", "02:de:ad:be:ef:00")
+	case m.MAC != "":
+		k.RenamePodLink(podPath, "net1", "mine")
+	case m.Kind != "":
+		k.SetPodUp(podPath, "net1", false) // an ipvlan has no MAC of its own to be known by
+	case !sc.before.Function.Userspace():
+		k.RenameLink(dev, "mine")
+		k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
+	}
+	if sc.before.VF != nil {
+		k.SetVFState(dev, attach.VFState{VLAN: 1, QoS: 1, Spoofchk: !sc.before.VF.Spoofchk, MaxTxRate: 1})
+	}
 	if dev == vf() && rdmaIn(k, podPath) {
 		k.RenameRDMA(dev, "mine_0")
 	}

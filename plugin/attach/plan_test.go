@@ -30,7 +30,7 @@ func lines(steps []attach.Step) string {
 
 func TestPlanIsAsTheGoldenFilesSay(t *testing.T) {
 	t.Parallel()
-	for _, p := range plans() {
+	for _, p := range slices.Concat(plans(), chains()) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			file := filepath.Join("testdata", p.name+".golden")
@@ -59,7 +59,7 @@ func TestEveryGoldenFileHasAPlan(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(filepath.Base(f), ".golden")
-		if !slices.ContainsFunc(plans(), func(p planned) bool { return p.name == name }) {
+		if !slices.ContainsFunc(slices.Concat(plans(), chains()), func(p planned) bool { return p.name == name }) {
 			t.Errorf("%s belongs to no plan", f)
 		}
 	}
@@ -75,20 +75,19 @@ func TestPlanBringsAboutWhatWasAskedFor(t *testing.T) {
 			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
 				t.Fatal(err)
 			}
-			now := observe(t, sc.s, p.conf.Device, p.soft)
-			want := attach.Link{Place: attach.Place{NS: attach.Pod, Name: "net1"}, Type: "ether", MAC: sc.before.Link.MAC, MTU: 1500, Up: true}
-			switch {
-			case p.conf.MTU.FromPF:
-				want.MTU = 9000
-			case p.conf.MTU.Bytes != 0:
-				want.MTU = p.conf.MTU.Bytes
+			now := sc.observe(t, sc.s)
+			if sc.before.Function.Userspace() {
+				if now.Link != nil || len(now.PodLinks) != 1 {
+					t.Errorf("a link: %v, in the pod: %v", now.Link, now.PodLinks)
+				}
+				return
 			}
+			want := link(sc)
 			want.Index = now.Link.Index
-			want.Addrs = append(want.Addrs, p.addrs.Prefixes()...)
 			if diff := cmp.Diff(&want, now.Link, cmp.Comparer(samePrefixes)); diff != "" {
 				t.Errorf("link (-want +got):\n%s", diff)
 			}
-			moved := p.mode == attach.Exclusive && p.conf.Device == vf() && p.conf.RDMA.Mode != netconf.RDMAOff
+			moved := p.moves
 			if got := now.RDMA != nil && now.RDMA.NS == attach.Pod; got != moved {
 				t.Errorf("RDMA device in the pod: %t, want %t", got, moved)
 			}
@@ -111,17 +110,45 @@ func TestPlanBringsAboutWhatWasAskedFor(t *testing.T) {
 	}
 }
 
+// link is what the pod must have.
+func link(sc *scene) attach.Link {
+	c := sc.conf
+	want := attach.Link{
+		Place: attach.Place{NS: attach.Pod, Name: "net1"}, Type: "ether", Kind: "device", MAC: c.MAC, MTU: 1500, Up: true,
+		Addrs: sc.addrs.Prefixes(),
+	}
+	switch m := sc.before.Master; {
+	case m == nil && want.MAC == "":
+		want.MAC = sc.before.Link.MAC
+	case m == nil:
+	case c.Kind == netconf.KindIPVlan, c.Macvlan.Mode == netconf.MacvlanPassthru:
+		want.Kind, want.MAC, want.MTU = string(c.Kind), m.MAC, m.MTU
+	default:
+		want.Kind, want.MTU = string(c.Kind), m.MTU
+		if want.MAC == "" {
+			want.MAC = ownMAC
+		}
+	}
+	switch {
+	case c.MTU.FromPF:
+		want.MTU = 9000
+	case c.MTU.Bytes != 0:
+		want.MTU = c.MTU.Bytes
+	}
+	return want
+}
+
 func samePrefixes(a, b attach.Link) bool {
 	slices.SortFunc(a.Addrs, func(x, y netip.Prefix) int { return x.Compare(y) })
 	a.AltNames, b.AltNames = nil, nil
-	return a.Place == b.Place && a.Index == b.Index && a.Type == b.Type && a.MAC == b.MAC && a.MTU == b.MTU && a.Up == b.Up &&
+	return a.Place == b.Place && a.Index == b.Index && a.Type == b.Type && a.Kind == b.Kind && a.MAC == b.MAC && a.MTU == b.MTU && a.Up == b.Up &&
 		slices.Equal(a.Addrs, b.Addrs) && len(a.InUse) == len(b.InUse)
 }
 
 // review.md 1: taking a device that is not the claimed function's takes RDMA from the host or from another pod.
 func TestNoPlanMovesAForeignRDMADevice(t *testing.T) {
 	t.Parallel()
-	for _, p := range plans() {
+	for _, p := range slices.Concat(plans(), chains()) {
 		for _, mode := range []attach.Mode{attach.Exclusive, attach.Shared, attach.NoRDMA} {
 			for _, rdma := range []netconf.RDMAMode{netconf.RDMAAuto, netconf.RDMAMove, netconf.RDMAShare, netconf.RDMAOff} {
 				for _, soft := range []bool{false, true} {

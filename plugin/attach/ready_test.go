@@ -128,7 +128,7 @@ func TestReadyComesAfterTheAddress(t *testing.T) {
 func looks(t *testing.T, sc *scene) int {
 	t.Helper()
 	for n := 1; n < 10; n++ {
-		now := observe(t, sc.s, sc.conf.Device, sc.soft)
+		now := sc.observe(t, sc.s)
 		dev := now.RDMA
 		if sc.soft != "" {
 			dev = now.Soft

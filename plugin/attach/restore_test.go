@@ -83,7 +83,7 @@ func TestRestoreTakesRDMAHomeFirst(t *testing.T) {
 			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
 				t.Fatal(err)
 			}
-			got := lines(attach.Restore(recorded(t, sc.before), observe(t, sc.s, sc.conf.Device, sc.soft)))
+			got := lines(attach.Restore(recorded(t, sc.before), sc.observe(t, sc.s)))
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
 			}
@@ -103,22 +103,24 @@ func TestRestoreOfWhatIsAway(t *testing.T) {
 			}
 			sc.k.HoldNetNS(podPath, -1)
 			host := open(t, sc.k, "")
-			now := observe(t, host, p.conf.Device, p.soft)
+			now := sc.observe(t, host)
 			var want []string
 			if p.soft != "" {
 				want = append(want, "soft RDMA device "+p.soft)
 			}
 			if attach.MovesRDMA(sc.steps) {
-				want = append(want, "RDMA device mlx5_1 (index 1)")
+				want = append(want, fmt.Sprintf("RDMA device %s (index %d)", sc.before.RDMA.Name, sc.before.RDMA.Index))
 			}
-			want = append(want, "netdev "+sc.before.Link.Name+" of "+p.conf.Device.String())
+			if sc.before.Link != nil {
+				want = append(want, "netdev "+sc.before.Link.Name+" of "+p.conf.Device.String())
+			}
 			if diff := cmp.Diff(want, attach.Away(recorded(t, sc.before), now)); diff != "" {
 				t.Errorf("away (-want +got):\n%s", diff)
 			}
 			if err := sc.home(t, host); err != nil {
 				t.Fatal(err)
 			}
-			if where := sc.k.Where(p.conf.Device)[0]; where != podPath+" (held)/net1" {
+			if where := sc.k.Where(p.conf.Device)[0]; sc.before.Link != nil && where != podPath+" (held)/net1" {
 				t.Errorf("the link is at %s", where)
 			}
 			sc.k.KillNetNS(podPath)

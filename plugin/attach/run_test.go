@@ -137,7 +137,7 @@ func TestEachStepMakesOneChangeAndNoneTheSecondTime(t *testing.T) {
 				}
 				once(t, sc, s, want)
 			}
-			now := observe(t, sc.s, p.conf.Device, p.soft)
+			now := sc.observe(t, sc.s)
 			for _, s := range attach.Restore(recorded(t, sc.before), now) {
 				once(t, sc, s, 1)
 			}
