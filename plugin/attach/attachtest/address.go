@@ -18,8 +18,23 @@ func (s *Session) addAddr(step attach.AddAddr) error {
 		s.k.call()
 		return fmt.Errorf("add address %s: %w", step.Addr, syscall.EACCES)
 	}
+	if l := s.linkOf(step.Link); l != nil && !slices.Contains(l.addrs, step.Addr) && s.k.sharedAddr(l, step.Addr.Addr()) {
+		s.k.call()
+		return fmt.Errorf("add address %s: %w", step.Addr, syscall.EADDRINUSE)
+	}
 	done := func(l *link) bool { return slices.Contains(l.addrs, step.Addr) }
 	return s.setLink(step.Link, done, func(l *link) { l.addrs = append(l.addrs, step.Addr) })
+}
+
+// sharedAddr tells whether another ipvlan of l's master has an address: they are told apart by nothing else
+// (ipvlan_addr4_validator_event).
+func (k *Kernel) sharedAddr(l *link, a netip.Addr) bool {
+	if l.kind != ipvlan || len(l.lowers) != 1 {
+		return false
+	}
+	return slices.ContainsFunc(k.uppers(l.lowers[0]), func(x *link) bool {
+		return x != l && x.kind == ipvlan && slices.ContainsFunc(x.addrs, func(p netip.Prefix) bool { return p.Addr() == a })
+	})
 }
 
 func (s *Session) delAddr(step attach.DelAddr) error {

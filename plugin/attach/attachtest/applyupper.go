@@ -20,7 +20,7 @@ func (s *Session) addLink(step attach.AddLink) error {
 	case master == nil:
 		return conflict("find master %s (index %d)", step.Master.Name, step.Master.Index)
 	}
-	master = real(master, step.Kind)
+	master = lowest(master, step.Kind)
 	if l := k.linkAt(ns, step.Link.Name); l != nil && l.kind == step.Kind && slices.Contains(l.lowers, master) &&
 		(step.MAC == "" || l.address() == step.MAC) {
 		return nil
@@ -38,7 +38,7 @@ func (s *Session) addLink(step attach.AddLink) error {
 	}
 	switch {
 	case l.kind == ipvlan:
-		l.devID = k.freeDevID(master)
+		l.devID = k.nextID(master)
 	case l.mac == "":
 		l.mac = k.randomMAC()
 	}
@@ -57,8 +57,8 @@ func (k *Kernel) masterAt(index int) *link {
 	return nil
 }
 
-// real is the master that the kernel takes: one of the same kind is stepped over (macvlan_dev_real_dev).
-func real(master *link, kind string) *link {
+// lowest is the master that the kernel takes: one of the same kind is stepped over (macvlan_dev_real_dev).
+func lowest(master *link, kind string) *link {
 	for master.kind == kind && len(master.lowers) == 1 {
 		master = master.lowers[0]
 	}
@@ -83,7 +83,7 @@ func (k *Kernel) refuseLink(step attach.AddLink, ns *netns, master *link) error 
 		return syscall.EBUSY
 	case count(func(l *link) bool { return l.kind == macvlan && (l.mode == passthru || step.Mode == passthru) }):
 		return syscall.EINVAL
-	case step.MTU > master.mtu:
+	case step.Kind == macvlan && step.MTU > master.mtu: // ipvlan_link_new takes any
 		return syscall.EINVAL
 	case step.Kind == ipvlan && step.Mode != "l2", step.Kind == macvlan && !slices.Contains([]string{"bridge", "private", "vepa", passthru}, step.Mode):
 		return syscall.EINVAL

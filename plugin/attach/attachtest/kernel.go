@@ -81,6 +81,7 @@ type link struct {
 	vid     int      // of a VLAN
 	lowers  []*link  // what it sits on; more than one below a bond only
 	devID   int      // of an ipvlan on its master, from 1
+	lastID  int      // dev_id given last to an ipvlan on it
 	peer    *link    // of a veth
 	mac     string   // own; see link.address
 	mtu     int

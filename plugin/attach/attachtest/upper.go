@@ -102,7 +102,7 @@ func (k *Kernel) MakeMacvlan(path, name, master string) {
 // MakeIpvlan is what the ipvlan plugin does.
 func (k *Kernel) MakeIpvlan(path, name, master string) {
 	k.in(func() {
-		k.upper(path, link{name: name, kind: ipvlan, mode: "l2", devID: k.freeDevID(k.hostLink(master))}, master)
+		k.upper(path, link{name: name, kind: ipvlan, mode: "l2", devID: k.nextID(k.hostLink(master))}, master)
 	})
 }
 
@@ -148,13 +148,13 @@ func (k *Kernel) randomMAC() string {
 	return fmt.Sprintf("0a:00:00:00:%02x:%02x", byte((k.nextLink+1)>>8), byte(k.nextLink+1))
 }
 
-// freeDevID is the lowest dev_id that no ipvlan of a master has (ipvlan_link_new).
-func (k *Kernel) freeDevID(master *link) int {
-	n := 1
-	for slices.ContainsFunc(k.uppers(master), func(l *link) bool { return l.devID == n }) {
-		n++
+// nextID is the dev_id of the next ipvlan on a master: they count up until the last one is gone (ipvlan_link_new).
+func (k *Kernel) nextID(master *link) int {
+	if !slices.ContainsFunc(k.uppers(master), func(l *link) bool { return l.kind == ipvlan }) {
+		master.lastID = 0
 	}
-	return n
+	master.lastID++
+	return master.lastID
 }
 
 // nsOf is the namespace that path leads to, the host's if it is empty. A test that names another is wrong, and says so.

@@ -58,7 +58,7 @@ func (k *Kernel) VFState(a bus.ID) attach.VFState {
 func (k *Kernel) SetESwitch(pf bus.ID, mode string) { k.in(func() { k.function(pf).ESwitch = mode }) }
 
 // SetResets says whether a function can be reset on its own.
-func (k *Kernel) SetResets(a bus.ID, can bool) { k.in(func() { k.function(a).Function.Resets = can }) }
+func (k *Kernel) SetResets(a bus.ID, can bool) { k.in(func() { k.function(a).Resets = can }) }
 
 // StrictMAC lets a VF have no effective MAC but the administrative one, once there is one and it is not trusted, as igb does.
 func (k *Kernel) StrictMAC(a bus.ID) { k.in(func() { k.function(a).strictMAC = true }) }
@@ -81,7 +81,7 @@ func (k *Kernel) pfAtHome(f *function) *function {
 
 // vfFacts adds what is asked of the PF, and what some drivers take their time over.
 func (k *Kernel) vfFacts(fn *function, f *attach.Facts) {
-	f.Function.Resets = fn.Function.Resets
+	f.Function.Resets = fn.Resets
 	pf := k.function(bus.PCI(fn.PF))
 	if !fn.VF || pf == nil {
 		f.Function.ESwitch = fn.ESwitch
@@ -174,7 +174,7 @@ func (s *Session) resetFunction(step attach.ResetFunction) error {
 	if f == nil {
 		return conflict("find function %s", step.Device)
 	}
-	if !f.Function.Resets {
+	if !f.Resets {
 		return fmt.Errorf("reset function %s: %w", step.Device, syscall.ENOTTY)
 	}
 	s.k.call()
