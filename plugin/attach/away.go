@@ -49,13 +49,10 @@ func Held(before, now Facts) bool {
 // Notes are warnings about what Restore left otherwise than before; now are the facts after its steps.
 func Notes(before, now Facts) []string {
 	pci := before.Function.ID.String()
-	if before.Master != nil {
-		return nil
+	if before.Master != nil || before.Function.ID.IsZero() {
+		return nil // nothing was taken from home
 	}
 	if !now.Function.Exists {
-		if before.Link == nil && before.VF == nil {
-			return nil
-		}
 		return []string{"function " + pci + " is gone; there was nothing to restore"}
 	}
 	if another(before, now) {

@@ -193,3 +193,5 @@ func chains() []planned {
 		},
 	}
 }
+
+func pfID() bus.ID { return bus.PCI(pf()) }

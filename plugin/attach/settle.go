@@ -32,9 +32,16 @@ func keyOfVF(c netconf.Conf) string {
 		name string
 		set  bool
 	}{
-		{"vlan", v.VLAN != nil}, {"vlanQoS", v.QoS != nil}, {"vlanProto", v.Proto != ""}, {"spoofchk", v.Spoofchk != nil},
-		{"trust", v.Trust != nil}, {"link_state", v.LinkState != ""}, {"min_tx_rate", v.MinTxRate != nil},
-		{"max_tx_rate", v.MaxTxRate != nil}, {"vf.baseline", v.Baseline == netconf.BaselineReset}, {"vf.flr", v.FLR},
+		{"vlan", v.VLAN != nil},
+		{"vlanQoS", v.QoS != nil},
+		{"vlanProto", v.Proto != ""},
+		{"spoofchk", v.Spoofchk != nil},
+		{"trust", v.Trust != nil},
+		{"link_state", v.LinkState != ""},
+		{"min_tx_rate", v.MinTxRate != nil},
+		{"max_tx_rate", v.MaxTxRate != nil},
+		{"vf.baseline", v.Baseline == netconf.BaselineReset},
+		{"vf.flr", v.FLR},
 		{"mtu", c.MTU.FromPF},
 	} {
 		if k.set {
