@@ -32,7 +32,7 @@ func (s *Session) lookBelow(f *attach.Facts, q attach.Query, now seen) error {
 	if err != nil {
 		return err
 	}
-	if err := s.lookBehind(f, below, now); err != nil {
+	if err = s.lookBehind(f, below, now); err != nil {
 		return err
 	}
 	if s.pod == nil {

@@ -21,8 +21,10 @@ func (s *Session) function(id bus.ID, now seen) (attach.Function, error) {
 	if !now.exists {
 		return attach.Function{ID: id, Number: -1, NUMA: -1}, nil
 	}
-	out := attach.Function{ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA,
-		NumVFs: fn.NumVFs}
+	out := attach.Function{
+		ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA,
+		NumVFs: fn.NumVFs,
+	}
 	if !fn.VF() {
 		return out, nil
 	}

@@ -63,10 +63,13 @@ func newPod(t *testing.T) pod {
 	return p
 }
 
+// do runs f on a thread in the pod.
+func (p pod) do(f func() error) error { return p.ns.Do(func(ns.NetNS) error { return f() }) }
+
 // ip runs ip(8) in the pod.
 func (p pod) ip(t *testing.T, args ...string) {
 	t.Helper()
-	must(t, p.ns.Do(func(ns.NetNS) error {
+	must(t, p.do(func() error {
 		out, err := exec.CommandContext(t.Context(), "ip", args...).CombinedOutput()
 		if err != nil {
 			t.Errorf("ip %s: %s", strings.Join(args, " "), out)
@@ -97,7 +100,7 @@ func TestSnapshotSeesEveryChange(t *testing.T) {
 	p := newPod(t)
 	sysctl := func(key, value string) func() {
 		return func() {
-			must(t, p.ns.Do(func(ns.NetNS) error { return os.WriteFile("/proc/sys/net/"+key, []byte(value), 0) }))
+			must(t, p.do(func() error { return os.WriteFile("/proc/sys/net/"+key, []byte(value), 0) }))
 		}
 	}
 	ip := func(args string) func() { return func() { p.ip(t, strings.Fields(args)...) } }
@@ -108,6 +111,8 @@ func TestSnapshotSeesEveryChange(t *testing.T) {
 		{"a link", ip("link add br0 type bridge"), ip("link del br0")},
 		{"MTU", ip("link set net1 mtu 1400"), ip("link set net1 mtu 1500")},
 		{"alternative name", ip("link property add dev net1 altname other"), ip("link property del dev net1 altname other")},
+		{"a macvlan", ip("link add mv0 link net1 type macvlan mode bridge"), ip("link del mv0")},
+		{"address generation", ip("link set net1 addrgenmode none"), ip("link set net1 addrgenmode eui64")},
 		{"IPv4 sysctl", sysctl("ipv4/conf/net1/arp_ignore", "1"), sysctl("ipv4/conf/net1/arp_ignore", "0")},
 		{"IPv6 sysctl", sysctl("ipv6/conf/net1/accept_ra", "0"), sysctl("ipv6/conf/net1/accept_ra", "1")},
 		{"state", ip("link set peer1 down"), ip("link set peer1 up")},

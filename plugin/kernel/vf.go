@@ -19,7 +19,7 @@ import (
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
-// ErrNotTaken: a driver said yes to a setting of a VF, and does not have it.
+// ErrNotTaken says that a driver took a setting of a VF and does not have it.
 var ErrNotTaken = errors.New("the PF's driver said yes and did not do it")
 
 // Bounds on the wait for a driver that does what it was told after it has said yes, as some do with a MAC.
@@ -80,7 +80,7 @@ func (s *Session) setVF(ctx context.Context, v attach.SetVF) error {
 	if err != nil || same(v.What, now, v.To) {
 		return err
 	}
-	if err := s.tell(pf, v); err != nil {
+	if err = s.tell(pf, v); err != nil {
 		return fmt.Errorf("PF %s (%s): %w", pf.Name, v.PF, err)
 	}
 	for until := time.Now().Add(takeWithin); ; {

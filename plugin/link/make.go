@@ -104,6 +104,8 @@ func (c *Conn) refusal(what string, n New, err error) error {
 		return fmt.Errorf("%s: the kernel has no links of this kind: %w", what, errors.ErrUnsupported)
 	case errors.Is(err, unix.EBUSY):
 		return fmt.Errorf("%s: it is a port of a bridge or bond, or has links of another kind on it: %w", what, ErrBusy)
+	case errors.Is(err, unix.EADDRNOTAVAIL):
+		return fmt.Errorf("%s: %s is no MAC that a link can have: %w", what, n.MAC, ErrRefused)
 	case !errors.Is(err, unix.EINVAL):
 		return translate(what, err)
 	}

@@ -86,33 +86,49 @@ func parseVFs(msg []byte) ([]VF, error) {
 	return vfs, nil
 }
 
+// attribute is a netlink attribute (struct nlattr).
+type attribute struct {
+	kind  uint16
+	value []byte
+}
+
+// attributes splits a list of attributes. The library's function does so too, but not without a panic when one is cut short.
+func attributes(b []byte) ([]attribute, error) {
+	var all []attribute
+	for len(b) >= unix.NLA_HDRLEN {
+		length := int(binary.NativeEndian.Uint16(b))
+		if length < unix.NLA_HDRLEN || length > len(b) {
+			return nil, fmt.Errorf("a netlink attribute of %d bytes in %d: %w", length, len(b), ErrRefused)
+		}
+		all = append(all, attribute{kind: binary.NativeEndian.Uint16(b[2:]) & attrType, value: b[unix.NLA_HDRLEN:length]})
+		b = b[min((length+unix.NLA_ALIGNTO-1)&^(unix.NLA_ALIGNTO-1), len(b)):]
+	}
+	return all, nil
+}
+
 // nested gives the values of the attributes of one kind.
 func nested(b []byte, kind uint16) ([][]byte, error) {
-	attrs, err := nl.ParseRouteAttr(b)
-	if err != nil {
-		return nil, fmt.Errorf("read attributes: %w", err)
-	}
+	attrs, err := attributes(b)
 	var values [][]byte
 	for _, a := range attrs {
-		if a.Attr.Type&attrType == kind {
-			values = append(values, a.Value)
+		if a.kind == kind {
+			values = append(values, a.value)
 		}
 	}
-	return values, nil
+	return values, err
 }
 
 // parseVF reads one IFLA_VF_INFO. Every attribute begins with the VF's number (struct ifla_vf_* of if_link.h). What a driver
 // does not know is all ones, which is no "on".
 func parseVF(info []byte) (VF, error) {
-	attrs, err := nl.ParseRouteAttr(info)
+	attrs, err := attributes(info)
 	if err != nil {
-		return VF{}, fmt.Errorf("read attributes of a VF: %w", err)
+		return VF{}, err
 	}
 	vf := VF{Number: -1, Proto: dot1q, LinkState: linkStates()[0]}
 	for _, a := range attrs {
-		v := a.Value
-		if a.Attr.Type&attrType == nl.IFLA_VF_VLAN_LIST {
-			lists, err := nested(v, nl.IFLA_VF_VLAN_INFO)
+		if a.kind == nl.IFLA_VF_VLAN_LIST {
+			lists, err := nested(a.value, nl.IFLA_VF_VLAN_INFO)
 			if err != nil {
 				return VF{}, err
 			}
@@ -121,10 +137,9 @@ func parseVF(info []byte) (VF, error) {
 			}
 			continue
 		}
-		if len(v) < 8 {
-			continue
+		if len(a.value) >= 8 {
+			vf.fill(int(a.kind), a.value)
 		}
-		vf.fill(int(a.Attr.Type&attrType), v)
 	}
 	if vf.Number < 0 {
 		return VF{}, fmt.Errorf("a VF without a number: %w", ErrNotFound)
