@@ -62,16 +62,20 @@ func (a *adding) begin(ctx context.Context) error {
 	req := a.conf.Request
 	a.rec = record.Record{
 		State: record.Intent, Owner: attach.Owner{ContainerID: req.ContainerID, IfName: req.IfName}, Pod: req.Pod,
-		Network: a.conf.Name, CNIVersion: a.conf.CNIVersion, NetNS: a.session.PodNS(), Device: a.conf.Device, Kind: a.conf.Kind,
+		Network: a.conf.Name, CNIVersion: a.conf.CNIVersion, NetNS: a.session.PodNS(), Kind: a.conf.Kind, FLR: a.conf.VF.FLR,
 		IPAM: record.IPAM{Kind: a.conf.IPAM.Kind, Plugin: a.conf.IPAM.Plugin, Config: a.conf.IPAM.Delegate},
 		Args: req.Args, Path: req.Path, Created: a.Now(), Writer: a.Version,
 	}
 	if a.conf.RDMA.SoftRoCE {
 		a.rec.Soft = attach.SoftName(a.rec.Owner)
 	}
-	a.log = a.logger(a.rec).With("verb", "ADD")
 	if a.conf.Debug {
 		a.Level.Set(slog.LevelDebug)
+	}
+	err := a.target(ctx)
+	a.log = a.logger(a.rec).With("verb", "ADD")
+	if err != nil {
+		return err
 	}
 	for _, w := range a.conf.Warnings {
 		a.log.WarnContext(ctx, w)
@@ -91,19 +95,21 @@ func (a *adding) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if a.conf, err = attach.Settle(a.conf, facts); err != nil {
+		return err
+	}
+	a.rec.Kind = a.conf.Kind
 	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
 		return err
 	}
-	if err = a.Records.SaveHome(a.rec.Device, facts); err != nil {
-		return fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
+	if a.rec.Before, err = a.homed(facts); err != nil {
+		return err
 	}
-	home, err := a.Records.LoadHome(a.rec.Device)
-	if err != nil {
-		return fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
-	}
-	a.rec.Before = attach.Homed(facts, home)
 	if err = a.Records.Save(a.rec); err != nil {
 		return fmt.Errorf("record the attachment: %w", err)
+	}
+	if a.rec.Device.IsZero() {
+		return nil
 	}
 	if err = a.Records.Claim(a.rec.Device, a.rec.Owner); err != nil {
 		return errors.Join(fmt.Errorf("claim %s: %w", a.rec.Device, err), a.Records.Drop(a.rec.Owner, a.rec.Device))
@@ -111,10 +117,33 @@ func (a *adding) begin(ctx context.Context) error {
 	return nil
 }
 
-func (a *adding) observe(ctx context.Context) (attach.Facts, error) {
-	facts, err := a.session.Observe(ctx, attach.Query{Device: a.rec.Device, Soft: a.rec.Soft})
+// homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another
+// plugin took from there, have none to keep.
+func (a *adding) homed(facts attach.Facts) (attach.Facts, error) {
+	if facts.Link == nil || facts.Link.NS != attach.Host || a.rec.Device.IsZero() {
+		return facts, nil
+	}
+	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
+		return facts, fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
+	}
+	home, err := a.Records.LoadHome(a.rec.Device)
 	if err != nil {
-		return attach.Facts{}, fmt.Errorf("observe %s: %w", a.rec.Device, err)
+		return facts, fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
+	}
+	return attach.Homed(facts, home), nil
+}
+
+// query asks the PF's driver only where the configuration sets something there.
+func (a *adding) query() attach.Query {
+	q := query(a.rec)
+	q.VF = a.conf.AsksPF()
+	return q
+}
+
+func (a *adding) observe(ctx context.Context) (attach.Facts, error) {
+	facts, err := a.session.Observe(ctx, a.query())
+	if err != nil {
+		return attach.Facts{}, fmt.Errorf("observe %s: %w", a.rec.Subject(), err)
 	}
 	return facts, nil
 }
@@ -149,7 +178,13 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 	if err := attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
 		return err
 	}
-	steps := attach.Plan(a.conf, facts, addrs, a.rec.Soft)
+	planned := addrs
+	if a.conf.Previous != nil {
+		planned = attach.Addresses{} // they are there already
+	} else if err := a.unclashed(ctx, facts, addrs); err != nil {
+		return err
+	}
+	steps := attach.Plan(a.conf, facts, planned, a.rec.Soft)
 	k := &stepper{
 		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
 		steady: a.node.Uverbs != netconf.UverbsAgent,
@@ -195,16 +230,17 @@ func (a *adding) publish(
 	if err = a.writeHint(ctx, addrs.Prefixes(), facts, ports); err != nil {
 		return nil, err
 	}
-	result := resultOf(a.conf, addrs, dns, facts, a.session.PodNS())
+	result := resultOf(a.conf, a.rec, addrs, dns, facts)
 	text, err := json.Marshal(result)
 	if err != nil {
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
-	a.rec.State, a.rec.Result = record.Done, text
+	a.rec.State, a.rec.Result, a.rec.VF = record.Done, text, facts.VF
 	a.rec.GIDs = ownGIDs(addrs, ports)
 	if err := a.Records.Save(a.rec); err != nil {
 		return nil, fmt.Errorf("record the finished attachment: %w", err)
 	}
+	a.deviceInfo(ctx, facts)
 	return result, nil
 }
 

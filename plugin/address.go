@@ -25,6 +25,9 @@ func (a *adding) addresses(ctx context.Context) (attach.Addresses, types.DNS, er
 	dns := c.DNS
 	switch c.Kind {
 	case netconf.IPAMNone:
+		if a.conf.Previous != nil {
+			out = previous(a.conf)
+		}
 	case netconf.IPAMStatic:
 		out.Addrs = c.Static
 	case netconf.IPAMRange:

@@ -28,7 +28,9 @@ import (
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/devinfo"
 	"github.com/podfabric/podfabric/plugin/hint"
+	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/record"
@@ -67,15 +69,19 @@ func sentinels() map[string]struct {
 		"plugin/delegate.ErrOutput":     {delegate.ErrOutput, 109},
 		"plugin/delegate.ErrNoIPs":      {delegate.ErrNoIPs, 109},
 		"plugin/delegate.ErrNoCheck":    {delegate.ErrNoCheck, 199},
+		"plugin/devinfo.ErrForeign":     {devinfo.ErrForeign, 199},
 		"plugin/hint.ErrFragment":       {hint.ErrFragment, 199},
 		"plugin/hint.ErrConflict":       {hint.ErrConflict, 199},
 		"plugin/hint.ErrNoRight":        {hint.ErrNoRight, 199},
 		"plugin/hint.ErrUndelivered":    {hint.ErrUndelivered, 199},
 		"plugin/hint.ErrName":           {hint.ErrName, 199},
 		"plugin/link.ErrNotFound":       {link.ErrNotFound, 199},
-		"plugin/link.ErrNameTaken":      {link.ErrNameTaken, 199},
+		"plugin/link.ErrNameTaken":      {link.ErrNameTaken, 107},
 		"plugin/link.ErrExists":         {link.ErrExists, 199},
-		"plugin/link.ErrRefused":        {link.ErrRefused, 199},
+		"plugin/link.ErrRefused":        {link.ErrRefused, 7},
+		"plugin/link.ErrBusy":           {link.ErrBusy, 103},
+		"plugin/link.ErrUnsupported":    {link.ErrUnsupported, 102},
+		"plugin/kernel.ErrNotTaken":     {kernel.ErrNotTaken, 102},
 		"plugin/link.ErrPermission":     {link.ErrPermission, 199},
 		"plugin/lock.ErrHeld":           {lock.ErrHeld, 11},
 		"plugin/lock.ErrUnwritable":     {lock.ErrUnwritable, 5},
@@ -130,7 +136,7 @@ func TestAnswersAreComplete(t *testing.T) {
 	t.Parallel()
 	var found []string
 	for _, folder := range []string{
-		"ipam", "ipam/lease", "nccl", "netconf", "plugin", "plugin/attach", "plugin/delegate", "plugin/hint", "plugin/kernel", "plugin/link",
+		"ipam", "ipam/lease", "nccl", "netconf", "plugin", "plugin/attach", "plugin/delegate", "plugin/devinfo", "plugin/hint", "plugin/kernel", "plugin/link",
 		"plugin/lock", "plugin/record", "plugin/statedir", "rdmans", "rdmans/bus", "rdmans/pci", "rdmans/sysfs",
 	} {
 		entries, err := os.ReadDir("../" + folder)

@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 	"github.com/podfabric/podfabric/ipam/lease"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/devinfo"
 	"github.com/podfabric/podfabric/plugin/hint"
 	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/record"
@@ -29,6 +31,7 @@ const StateDir = "/run/podfabric"
 // Config is what differs between the binaries and the tests.
 type Config struct {
 	Dir     string // state folder; empty: StateDir
+	Root    string // of the file system in which Multus names files; empty: "/"
 	Open    func(ctx context.Context, netns string) (Session, error)
 	Node    func() (netconf.Node, error)
 	Stderr  io.Writer // empty: the process's
@@ -55,7 +58,8 @@ func New(c Config) *Plugin {
 		Records: record.New(c.Dir),
 		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: pool},
 		Hints:   &hint.Store{Root: c.Dir, KubeletRoot: node.KubeletRoot, Lock: locks.Acquire},
-		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version,
+		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, DevInfo: devinfo.Store{Root: cmp.Or(c.Root, "/")},
+		Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version,
 	}
 }
 

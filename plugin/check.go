@@ -10,6 +10,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -40,12 +41,28 @@ func (p *Plugin) Check(ctx context.Context, raw netconf.Raw) error {
 		p.logger(rec).WarnContext(ctx, w)
 	}
 	if len(lost) == 0 {
-		return nil
+		return p.checkAddresses(ctx, rec, t)
 	}
 	return &netconf.Problem{
 		Code: netconf.CodeDevice, Remedy: "delete the pod and let it be made again: its attachment is not what it was",
 		Field: "attachment " + owner.String(), Found: strings.Join(lost, ", "),
 	}
+}
+
+// checkAddresses asks the delegate whether the addresses are still its own gift. One that has no CHECK says nothing against it.
+func (p *Plugin) checkAddresses(ctx context.Context, rec record.Record, t netconf.Teardown) error {
+	if rec.IPAM.Kind != netconf.IPAMDelegate || t.IPAM.Kind != netconf.IPAMDelegate || t.IPAM.Plugin != rec.IPAM.Plugin {
+		return nil
+	}
+	rec.IPAM.Config = t.IPAM.Delegate // with the result of ADD, which CHECK is held against
+	err := p.Delegate.Check(ctx, call(rec))
+	if errors.Is(err, delegate.ErrNoCheck) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("check addresses of %s: %w", rec.Owner, err)
+	}
+	return nil
 }
 
 // Inspect compares a record with what is there now: what is lost, and what is worth a warning.
@@ -64,9 +81,9 @@ func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings
 	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
 		return []string{"the pod's network namespace is another one now"}, nil, nil
 	}
-	now, err := s.Observe(ctx, attach.Query{Device: rec.Device, Soft: rec.Soft})
+	now, err := s.Observe(ctx, query(rec))
 	if err != nil {
-		return nil, nil, fmt.Errorf("observe %s: %w", rec.Device, err)
+		return nil, nil, fmt.Errorf("observe %s: %w", rec.Subject(), err)
 	}
 	var ports []attach.Port
 	if name := rdmaName(rec, now); name != "" {

@@ -14,6 +14,8 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
@@ -38,6 +40,12 @@ func remedies() []struct {
 		{syscall.EROFS, netconf.CodeIO, "mount the file system of the state folder read-write"},
 		{record.ErrUnreadable, netconf.CodeIO, "look at the file that the details name, and remove it if it is not podfabric's"},
 		{record.ErrClaimed, netconf.CodeTryLater, "delete the pod that has the device, or ask for another device"},
+		{syscall.EADDRINUSE, netconf.CodeInUse, "give this attachment another MAC: another interface on the same master has it"},
+		{link.ErrNameTaken, netconf.CodeNameTaken, "give this attachment another interface name: the pod has one of that name"},
+		{link.ErrBusy, netconf.CodeInUse, "use another master or another mode: what the details name is in use in another way"},
+		{link.ErrUnsupported, netconf.CodeDevice, "leave out the setting that the details name: the driver does not know it"},
+		{kernel.ErrNotTaken, netconf.CodeDevice, "leave out the setting that the details name: the driver took it and did not do it"},
+		{link.ErrRefused, netconf.CodeInvalid, "correct the value that the details name: the kernel refuses it"},
 		{rdmans.ErrShared, netconf.CodeMode, "run podfabricctl mode set exclusive on the node, or set rdma.mode to share"},
 		{rdmans.ErrUnsupported, netconf.CodeDevice, "use a device whose driver can do it, or set rdma.mode to off"},
 		{rdmans.ErrNoRDMA, netconf.CodeNoRDMA, "load ib_core and the device's RDMA driver, or set rdma.mode to off"},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -37,6 +38,11 @@ func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 			errs = append(errs, fmt.Errorf("clear the attachment %s: %w", rec.Owner, err))
 		}
 	}
+	if t.IPAM.Kind == netconf.IPAMDelegate {
+		if err := p.Delegate.GC(ctx, asked(t)); err != nil {
+			errs = append(errs, fmt.Errorf("let %s clear up: %w", t.IPAM.Plugin, err))
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -50,15 +56,15 @@ func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	if !s.PodNS().IsZero() && rec.State == record.Intent && p.Now().Sub(rec.Created) < p.deadline()+undoLimit {
 		return true, nil
 	}
-	now, err := s.Observe(ctx, attach.Query{Device: rec.Device, Soft: rec.Soft})
+	now, err := s.Observe(ctx, query(rec))
 	if err != nil {
-		return false, fmt.Errorf("observe %s: %w", rec.Device, err)
+		return false, fmt.Errorf("observe %s: %w", rec.Subject(), err)
 	}
 	return now.Link != nil && now.Link.NS == attach.Pod || now.RDMA != nil && now.RDMA.NS == attach.Pod, nil
 }
 
 // Status fails only when every ADD on this node must: a runtime that reads failure here marks the whole node as not ready.
-func (p *Plugin) Status(ctx context.Context, _ netconf.Raw) error {
+func (p *Plugin) Status(ctx context.Context, raw netconf.Raw) error {
 	if _, err := p.Node(); err != nil {
 		return unavailable(err)
 	}
@@ -69,7 +75,22 @@ func (p *Plugin) Status(ctx context.Context, _ netconf.Raw) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	return s.Close()
+	if err := s.Close(); err != nil {
+		return unavailable(err)
+	}
+	t, err := netconf.ParseTeardown(raw)
+	if err != nil || t.IPAM.Kind != netconf.IPAMDelegate {
+		return err
+	}
+	if err := p.Delegate.Status(ctx, asked(t)); err != nil {
+		return fmt.Errorf("ask %s for its status: %w", t.IPAM.Plugin, err)
+	}
+	return nil
+}
+
+// asked is how a delegate is called with a configuration and no attachment.
+func asked(t netconf.Teardown) delegate.Call {
+	return delegate.Call{Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate, Path: t.Request.Path}
 }
 
 func unavailable(err error) error {
@@ -79,5 +100,8 @@ func unavailable(err error) error {
 
 // want is what a record promises.
 func want(rec record.Record) attach.Want {
-	return attach.Want{IfName: rec.Owner.IfName, Before: rec.Before, Addrs: rec.Addresses, Moved: rec.Moved, Soft: rec.Soft, GIDs: rec.GIDs}
+	return attach.Want{
+		Kind: rec.Kind, IfName: rec.Owner.IfName, Before: rec.Before, Own: rec.Own, VF: rec.VF, Addrs: rec.Addresses, Moved: rec.Moved,
+		Soft: rec.Soft, GIDs: rec.GIDs,
+	}
 }

@@ -58,6 +58,9 @@ func (a *adding) stale(ctx context.Context) (*record.Record, error) {
 	case !errors.Is(err, record.ErrNotFound):
 		return nil, fmt.Errorf("read the record of %s: %w", a.rec.Owner, err)
 	}
+	if a.rec.Device.IsZero() {
+		return nil, nil //nolint:nilnil // what stays at home has no owner
+	}
 	holder, err := a.Records.Claimant(a.rec.Device)
 	switch {
 	case errors.Is(err, record.ErrNotFound) && !errors.Is(err, record.ErrStale), err == nil && holder == a.rec.Owner:
@@ -88,7 +91,9 @@ func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*r
 	if err != nil {
 		return nil, err
 	}
-	home := facts.Link != nil && facts.Link.NS == attach.Host && (facts.RDMA == nil || facts.RDMA.NS == attach.Host)
+	// The link of a chained attachment is where the plugin before has put it.
+	home := a.conf.Kind == netconf.KindChained || facts.Link != nil && facts.Link.NS == attach.Host
+	home = home && (facts.RDMA == nil || facts.RDMA.NS == attach.Host)
 	if !home && gone {
 		return nil, nil //nolint:nilnil // Guard says where the device is
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -59,15 +60,19 @@ func aftermaths() []aftermath {
 			t.Helper()
 			dead(m, r)
 			m.mustAdd(t, other(r))
-			if at := m.where(r.dev)[0]; at != "/run/netns/pod2/net1" {
-				t.Errorf("the netdev is at %s", at)
+			if !strings.Contains(m.Dump(), "link /run/netns/pod2/net1 ") {
+				t.Errorf("pod2 has no interface:\n%s", m.Dump())
 			}
 			m.mustDel(t, other(r))
 			must(t, m.gc(t))
 		}},
 		{"DEL by another pod's ADD while the netns lives", func(t *testing.T, m *machine, r request) {
 			t.Helper()
-			if err := m.add(t, other(r)); err != nil {
+			switch err := m.add(t, other(r)); {
+			case err == nil: // nothing was left in its way
+			case strings.Contains(r.keys, "master"): // no device to ask for, but perhaps the same address or MAC
+				readable(t, err)
+			default:
 				answered(t, err, 11, "team-a/pod1", "cid-pod1", "net1", "rail0")
 			}
 			m.mustDel(t, r)
@@ -77,7 +82,8 @@ func aftermaths() []aftermath {
 }
 
 func killKinds() []kind {
-	return some("moved, dual, rail, MTU, up at home", "moved, delegate", "shared", "soft", "soft, delegate")
+	return some("moved, dual, rail, MTU, up at home", "moved, delegate", "shared", "soft", "soft, delegate",
+		"macvlan", "macvlan, delegate", "ipvlan on a VLAN", "device by name", "sub-function", "VF with settings")
 }
 
 // TestAddKilledAnywhere kills ADD before each of its calls and half way through each, and lets all its parts fail from there on.

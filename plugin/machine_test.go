@@ -18,6 +18,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
 	"github.com/podfabric/podfabric/rdmans/bus"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // machine is a node in memory with the stores that plugin.New makes in a folder of its own. A bystander pod has VF 2 all the
@@ -67,8 +68,31 @@ func newMachineIn(t *testing.T, dir string, mode attach.Mode) *machine {
 		bystander.more = rdmaOff
 	}
 	m.mustAdd(t, bystander)
+	m.furnish(mode)
 	return m
 }
+
+// furnish adds what attachments other than a VF's are made of.
+func (m *machine) furnish(mode attach.Mode) {
+	rdma := func(name string) string {
+		if mode == attach.NoRDMA {
+			return ""
+		}
+		return name
+	}
+	m.AddPF(attachtest.PF{PCI: otherPF().PCI, Link: "ens2f0", MTU: 9000, RDMA: rdma("mlx5_9")})
+	m.AddVLAN("ens1f0", "ens1f0.100", 100)
+	m.AddSF(attachtest.SF{ID: subFunction(), PF: vfAddr(0).PCI, Link: "enp59s0f0s4", RDMA: rdma("mlx5_8")})
+	m.AddVF(attachtest.VF{ID: vfioVF(), PF: vfAddr(0).PCI, Number: 6, Driver: "vfio-pci"})
+}
+
+// otherPF is a card of its own, with a link ens2f0 and no VFs.
+func otherPF() bus.ID { return bus.PCI(pci.Addr{Bus: 0x3c}) }
+
+func subFunction() bus.ID { return bus.ID{Aux: "mlx5_core.sf.4"} }
+
+// vfioVF is a VF for a program of the pod.
+func vfioVF() bus.ID { return bus.PCI(pci.Addr{Bus: 0x3b, Device: 1}) }
 
 // memory makes a folder that is on tmpfs if there is one, as /run is: fsync costs nothing there.
 func memory(t *testing.T) string {
@@ -114,6 +138,8 @@ type request struct {
 	pod     string
 	ifname  string // "net1"
 	dev     int    // function of the VF
+	of      bus.ID // what it is made of, when it is not a VF of that number
+	keys    string // what it is made of, instead of the device's ID
 	network string // "rail0"
 	version string // "1.1.0"
 	ipam    string // addresses of 10.1.0.0/24 of this node
@@ -136,6 +162,8 @@ const (
 		"addresses":[{"address":"10.1.0.77/24","gateway":"10.1.0.1"},{"address":"fd00:1::77/64"}]}`
 	oneAddress = `{"type":"range","ranges":[[{"subnet":"10.5.0.0/24","rangeStart":"10.5.0.5","rangeEnd":"10.5.0.5","scope":"node"}]]}`
 	delegated  = `{"type":"other-ipam","of":"its own"}`
+	// chainedIPAM is none: the plugin before gives addresses.
+	chainedIPAM = "none"
 )
 
 func or(text, instead string) string {
@@ -154,12 +182,24 @@ func uidOf(pod string) string {
 }
 
 func (r request) raw() netconf.Raw {
+	keys := or(r.keys, fmt.Sprintf(`"deviceID":%q`, r.device()))
+	if r.ipam != chainedIPAM {
+		keys += `,"ipam":` + or(r.ipam, v4Range)
+	}
 	return netconf.Raw{
-		Stdin: fmt.Appendf(nil, `{"cniVersion":%q,"name":%q,"type":"podfabric","deviceID":%q,"ipam":%s%s}`,
-			or(r.version, "1.1.0"), or(r.network, "rail0"), vfAddr(r.dev), or(r.ipam, v4Range), r.more),
+		Stdin: fmt.Appendf(nil, `{"cniVersion":%q,"name":%q,"type":"podfabric",%s%s}`,
+			or(r.version, "1.1.0"), or(r.network, "rail0"), keys, r.more),
 		ContainerID: "cid-" + r.pod, IfName: or(r.ifname, "net1"), NetNS: netnsOf(r.pod), Path: "/opt/cni/bin",
 		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=team-a;K8S_POD_NAME=" + r.pod + ";K8S_POD_UID=" + uidOf(r.pod),
 	}
+}
+
+// device is what it is made of, or what is below its master.
+func (r request) device() bus.ID {
+	if !r.of.IsZero() {
+		return r.of
+	}
+	return vfAddr(r.dev)
 }
 
 func (r request) owner() attach.Owner {

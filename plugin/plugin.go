@@ -17,6 +17,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/devinfo"
 	"github.com/podfabric/podfabric/plugin/hint"
 	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/record"
@@ -26,6 +27,10 @@ import (
 type Session interface {
 	attach.Kernel
 	Observe(ctx context.Context, q attach.Query) (attach.Facts, error)
+	// Links lists the links at home that a selector may mean.
+	Links(ctx context.Context) ([]attach.Candidate, error)
+	// Behind says what is behind an interface of the pod; the error wraps attach.ErrConflict when the pod has none of that name.
+	Behind(ctx context.Context, ifname string) (attach.Behind, error)
 	// Ports gives every port of one RDMA device as the sysfs of namespace ns shows it.
 	Ports(ctx context.Context, ns attach.NS, device string) ([]attach.Port, error)
 	PodNS() attach.NetNS // zero when there is none
@@ -45,6 +50,9 @@ type Delegate interface {
 	Find(c delegate.Call) error
 	Add(ctx context.Context, c delegate.Call) (*types100.Result, error)
 	Del(ctx context.Context, c delegate.Call) error
+	Check(ctx context.Context, c delegate.Call) error
+	GC(ctx context.Context, c delegate.Call) error
+	Status(ctx context.Context, c delegate.Call) error
 }
 
 // Plugin is built in cmd. Every field is required.
@@ -57,6 +65,7 @@ type Plugin struct {
 	Hints    *hint.Store
 	Locks    *lock.Dir
 	Delegate Delegate
+	DevInfo  devinfo.Store
 	// Node reads /etc/podfabric/node.json.
 	Node func() (netconf.Node, error)
 	Log  *slog.Logger

@@ -28,7 +28,7 @@ func (a *adding) ready(ctx context.Context, addrs attach.Addresses) (attach.Fact
 		}
 		missing, ok := attach.Ready(a.conf, a.rec.Before, addrs.Prefixes(), ports)
 		if ok {
-			return facts, ports, nil
+			return facts, ports, attach.Clash(a.conf, addrs.Prefixes(), ports, 1)
 		}
 		if pause(wait) != nil {
 			return facts, ports, &netconf.Problem{
@@ -39,6 +39,19 @@ func (a *adding) ready(ctx context.Context, addrs attach.Addresses) (attach.Fact
 			}
 		}
 	}
+}
+
+// unclashed looks, before anything is put on a shared port, whether another pod has one of the addresses there already: of two
+// equal GIDs nobody could tell which is whose.
+func (a *adding) unclashed(ctx context.Context, facts attach.Facts, addrs attach.Addresses) error {
+	if facts.Master == nil || facts.RDMA == nil || facts.RDMA.NS != attach.Host || a.conf.RDMA.Mode == netconf.RDMAOff {
+		return nil
+	}
+	ports, err := a.session.Ports(ctx, attach.Host, facts.RDMA.Name)
+	if err != nil {
+		return fmt.Errorf("read the ports of RDMA device %s: %w", facts.RDMA.Name, err)
+	}
+	return attach.Clash(a.conf, addrs.Prefixes(), ports, 0)
 }
 
 // ports reads the ports of the attachment's RDMA device as the pod sees them; none when RDMA is not looked at.

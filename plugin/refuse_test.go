@@ -113,7 +113,8 @@ func TestAddRefused(t *testing.T) {
 			}, nil)
 		}, 104, []string{"uverbs2", "uverbs0"}},
 		{"the device is gone", with(func(r *request) { r.dev = 1 }), nothing, 11, []string{"0000:3b:00.1", "does not exist"}},
-		{"a PF", with(func(r *request) { r.dev = 0 }), nothing, 102, []string{"0000:3b:00.0"}},
+		{"a PF that the node uses", with(func(r *request) { r.dev = 0 }), nothing, 103, []string{"0000:3b:00.0", "ens1f0.100"}},
+		{"a PF as a VF", with(func(r *request) { r.dev, r.more = 0, `,"link":"vf"` }), nothing, 102, []string{"0000:3b:00.0"}},
 		{"in use by the node", r, func(_ *testing.T, m *machine) { m.SetInUse(vfAddr(3), "it is a port of bridge br0") }, 103, []string{"br0"}},
 		{"open RDMA users", r, func(_ *testing.T, m *machine) { m.SetUsers(vfAddr(3), "ib_write_bw (pid 71)") }, 103, []string{"pid 71"}},
 		{"no RDMA subsystem", r, func(_ *testing.T, m *machine) { m.SetMode(attach.NoRDMA) }, 100, []string{"ib_core"}},
@@ -216,6 +217,7 @@ func TestStateUnwritableAtTheEnd(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t, k.mode)
 			m.pod("pod1")
+			k.prepare(m)
 			before := m.state(t)
 			folder := filepath.Join(m.dir, "run/attachments/cid-pod1")
 			lock, broken := m.plugin.Hints.Lock, false

@@ -14,6 +14,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // outcome is what a release came to beside its error.
@@ -45,6 +46,9 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 		return outcome{}, err
 	}
 	out, homeErr := r.home(ctx)
+	if homeErr == nil && len(out.away) == 0 && rec.FLR {
+		out, homeErr = r.reset(ctx)
+	}
 	if errors.Is(homeErr, errNotOurs) {
 		log.InfoContext(ctx, "the device has another owner now and is left alone")
 		homeErr, out.held = nil, false
@@ -148,7 +152,7 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	}
 	before, err := r.session.Observe(ctx, r.query())
 	if err != nil {
-		return outcome{held: true}, fmt.Errorf("observe %s: %w", r.rec.Device, err)
+		return outcome{held: true}, fmt.Errorf("observe %s: %w", r.rec.Subject(), err)
 	}
 	k := &stepper{
 		Session: r.session, plugin: r.Plugin, log: r.log, holder: r.verb + " " + r.rec.Owner.String(), device: r.rec.Device,
@@ -156,11 +160,42 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	stepErr := attach.RunAll(ctx, k, attach.Restore(r.rec.Before, before))
 	now, err := r.session.Observe(ctx, r.query())
 	if err != nil {
-		return outcome{held: true}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Device, err))
+		return outcome{held: true}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Subject(), err))
 	}
 	return outcome{
 		away: attach.Away(r.rec.Before, now), held: attach.Held(r.rec.Before, now), notes: attach.Notes(r.rec.Before, now),
 	}, stepErr
+}
+
+// reset makes the function-level reset that the network asks for, when everything is home: it ends what the pod left in the
+// device. It takes the link down and may take its settings, so they are restored once more. A function that is gone needs none.
+func (r *releasing) reset(ctx context.Context) (outcome, error) {
+	if err := r.applyReset(ctx); err != nil {
+		return outcome{}, err
+	}
+	return r.home(ctx)
+}
+
+func (r *releasing) applyReset(ctx context.Context) error {
+	unlock, err := r.locked(ctx, r.rec.Owner, r.rec.Device, r.verb)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err = r.ours(); err != nil {
+		return err
+	}
+	now, err := r.session.Observe(ctx, r.query())
+	if err != nil {
+		return fmt.Errorf("observe %s: %w", r.rec.Subject(), err)
+	}
+	if !now.Function.Exists || now.Function.Driver != r.rec.Before.Function.Driver {
+		return nil
+	}
+	if err = r.session.Apply(ctx, attach.ResetFunction{Device: r.rec.Device}); err != nil {
+		return fmt.Errorf("reset %s: %w", r.rec.Device, err)
+	}
+	return nil
 }
 
 // await looks, without a lock, until something that was away can be seen.
@@ -179,11 +214,14 @@ func (r *releasing) await(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-func (r *releasing) query() attach.Query { return attach.Query{Device: r.rec.Device, Soft: r.rec.Soft} }
+func (r *releasing) query() attach.Query { return query(r.rec) }
 
 // ours fails when another attachment holds the claim. No claim at all is ours: a crash may have come between record and claim.
 // So is one that is none, which keeps everybody else from claiming the device.
 func (r *releasing) ours() error {
+	if r.rec.Device.IsZero() {
+		return nil
+	}
 	holder, err := r.Records.Claimant(r.rec.Device)
 	switch {
 	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrUnreadable):
@@ -213,7 +251,7 @@ func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, h
 	case homeErr != nil || len(out.away) > 0 || addrErr != nil || hintErr != nil:
 		r.rec.State = record.Returning
 		err = r.Records.Save(r.rec)
-		if homeErr == nil && len(out.away) == 0 {
+		if homeErr == nil && len(out.away) == 0 && !r.rec.Device.IsZero() {
 			// Only address or hint are owed: the device is free for the next pod.
 			err = errors.Join(err, r.Records.Unclaim(r.rec.Owner, r.rec.Device))
 		}
@@ -271,5 +309,15 @@ func pause(ctx context.Context) error {
 
 func (p *Plugin) logger(rec record.Record) *slog.Logger {
 	return p.Log.With("containerID", rec.Owner.ContainerID, "ifname", rec.Owner.IfName, "pod", rec.Pod.String(),
-		"network", rec.Network, "pci", rec.Device.String())
+		"network", rec.Network, "pci", pciOf(rec))
+}
+
+// pciOf names the device of an attachment, or the one that it shares; empty when it has none.
+func pciOf(rec record.Record) string {
+	for _, id := range []bus.ID{rec.Device, rec.Before.Function.ID} {
+		if !id.IsZero() {
+			return id.String()
+		}
+	}
+	return ""
 }

@@ -4,9 +4,12 @@ package plugin_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
+	"net/netip"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +18,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
+
+// prepare does what the plugin before does.
+func (k kind) prepare(m *machine) {
+	if k.before != nil {
+		k.before(m)
+	}
+}
 
 // kind is one way in which an attachment is made.
 type kind struct {
@@ -24,29 +35,117 @@ type kind struct {
 	request
 	rdma string   // where the RDMA device is then; empty: there is none
 	ips  []string // addresses of the result; nil: one that the other IPAM plugin gave
+	// link is where the device's netdev is then; empty: in the pod.
+	link string
+	// before is what the plugin before does; nil: there is none.
+	before func(*machine)
 }
 
 func kinds() []kind {
+	return slices.Concat(vfKinds(), otherKinds())
+}
+
+// otherKinds are attachments of what is no VF, and of one that its PF is told about.
+func otherKinds() []kind {
+	on := func(id bus.ID, keys, ipam, more string) request {
+		return request{pod: "pod1", of: id, keys: keys, ipam: ipam, more: more}
+	}
+	const excl, shared = attach.Exclusive, attach.Shared
+	four := []string{"10.1.0"}
+	return []kind{
+		{
+			name: "macvlan", mode: shared, request: on(vfAddr(0), `"link":"macvlan","master":"ens1f0"`, v4Range, ""),
+			rdma: "host/mlx5_0", link: "host/ens1f0", ips: four,
+		},
+		{
+			name: "macvlan, delegate", mode: shared,
+			request: on(otherPF(), `"link":"macvlan","master":{"rdma":"mlx5_9"},"mode":"vepa","bcqueuelen":500`, delegated, `,"mtu":4000,"mac":"02:11:22:33:44:55"`),
+			rdma:    "host/mlx5_9", link: "host/ens2f0",
+		},
+		{
+			name: "macvlan, off", mode: excl, request: on(otherPF(), `"master":{"pci":"0000:3c:00.0"}`, dualRange, rdmaOff),
+			rdma: "host/mlx5_9", link: "host/ens2f0", ips: []string{"10.1.0", "fd00:1::"},
+		},
+		{
+			name: "macvlan, passthru", mode: shared, request: on(otherPF(), `"master":{"pfNames":["ens2*"]},"mode":"passthru"`, v4Range, ""),
+			rdma: "host/mlx5_9", link: "host/ens2f0", ips: four,
+		},
+		{
+			name: "ipvlan on a VLAN", mode: shared, request: on(vfAddr(0), `"link":"ipvlan","master":"ens1f0.100"`, dualStatic, ""),
+			rdma: "host/mlx5_0", link: "host/ens1f0", ips: []string{"10.1.0.77", "fd00:1::77"},
+		},
+		{
+			name: "device by name", mode: excl, request: on(otherPF(), `"device":"ens2f0"`, dualRange, `,"mtu":4000`),
+			rdma: "/run/netns/pod1/mlx5_9", ips: []string{"10.1.0", "fd00:1::"},
+		},
+		{
+			name: "device by its ID alone, delegate", mode: excl, request: on(otherPF(), `"deviceID":"0000:3c:00.0"`, delegated, `,"mac":"02:11:22:33:44:55"`),
+			rdma: "/run/netns/pod1/mlx5_9",
+		},
+		{
+			name: "sub-function", mode: excl, request: on(subFunction(), `"deviceID":"mlx5_core.sf.4"`, v4Range, ""),
+			rdma: "/run/netns/pod1/mlx5_8", ips: four,
+		},
+		{
+			name: "VF with settings", mode: excl,
+			request: on(vfAddr(3), `"deviceID":"0000:3b:00.3","vlan":100,"vlanQoS":3,"spoofchk":"off","trust":"on","max_tx_rate":1000,"link_state":"enable"`,
+				v4Range, `,"mac":"02:11:22:33:44:55","vf":{"baseline":"reset","flr":true}`),
+			rdma: "/run/netns/pod1/mlx5_3", ips: four,
+		},
+		{
+			name: "VF of a program", mode: excl, request: on(vfioVF(), `"deviceID":"0000:3b:01.0","vlan":7`, v4Range, ""), link: "none", ips: four,
+		},
+		{
+			name: "chained behind host-device", mode: excl, request: on(vfAddr(3), behind(vfAddr(3)), chainedIPAM, ""),
+			rdma: "/run/netns/pod1/mlx5_3", ips: []string{"10.8.0.5/24"},
+			before: func(m *machine) { m.Give(vfAddr(3), netnsOf("pod1"), "net1"); m.address("10.8.0.5/24") },
+		},
+		{
+			name: "chained behind macvlan", mode: shared, request: on(vfAddr(0), behind(bus.ID{}), chainedIPAM, ""),
+			rdma: "host/mlx5_0", link: "host/ens1f0", ips: []string{"10.8.0.5/24"},
+			before: func(m *machine) { m.MakeMacvlan(netnsOf("pod1"), "net1", "ens1f0"); m.address("10.8.0.5/24") },
+		},
+	}
+}
+
+// behind are the keys that a runtime gives a plugin behind another one; with an id Multus has added it.
+func behind(id bus.ID) string {
+	keys := ""
+	if !id.IsZero() {
+		keys = fmt.Sprintf(`"deviceID":%q,"pciBusID":%[1]q,`, id)
+	}
+	return keys + `"prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"veth1"},{"name":"net1","sandbox":"/run/netns/pod1"}],
+		"ips":[{"interface":1,"address":"10.8.0.5/24"}],"routes":[{"dst":"10.0.0.0/8"}],"dns":{"domain":"cluster.local"}}`
+}
+
+// address puts one on the pod's interface, as the plugin before does.
+func (m *machine) address(text string) {
+	m.PutAddr(netnsOf("pod1"), "net1", netip.MustParsePrefix(text))
+}
+
+// vfKinds are the attachments of a VF.
+func vfKinds() []kind {
 	r := func(dev int, ipam, more string) request {
 		return request{pod: "pod1", dev: dev, ipam: ipam, more: more}
 	}
 	const excl, shared = attach.Exclusive, attach.Shared
 	return []kind{
-		{"moved", excl, r(3, v4Range, ""), "/run/netns/pod1/mlx5_3", []string{"10.1.0"}},
-		{"moved, IPv6", excl, r(3, v6Range, ""), "/run/netns/pod1/mlx5_3", []string{"fd00:1::"}},
+		{name: "moved", mode: excl, request: r(3, v4Range, ""), rdma: "/run/netns/pod1/mlx5_3", ips: []string{"10.1.0"}},
+		{name: "moved, IPv6", mode: excl, request: r(3, v6Range, ""), rdma: "/run/netns/pod1/mlx5_3", ips: []string{"fd00:1::"}},
 		{
-			"moved, dual, rail, MTU, up at home", excl, r(upVF, dualRange, `,"rail":1,"mtu":"pf","rdma":{"mode":"move"}`),
-			"/run/netns/pod1/mlx5_4",
-			[]string{"10.1.0", "fd00:1::"},
+			name: "moved, dual, rail, MTU, up at home", mode: excl,
+			request: r(upVF, dualRange, `,"rail":1,"mtu":"pf","rdma":{"mode":"move"}`),
+			rdma:    "/run/netns/pod1/mlx5_4",
+			ips:     []string{"10.1.0", "fd00:1::"},
 		},
-		{"moved, no address", excl, r(3, noIPAM, ""), "/run/netns/pod1/mlx5_3", []string{}},
-		{"moved, delegate", excl, r(3, delegated, `,"mtu":4000`), "/run/netns/pod1/mlx5_3", nil},
-		{"shared", shared, r(3, dualStatic, ""), "host/mlx5_3", []string{"10.1.0.77", "fd00:1::77"}},
-		{"shared, delegate", shared, r(upVF, delegated, `,"rdma":{"mode":"share"}`), "host/mlx5_4", nil},
-		{"off", excl, r(3, dualRange, rdmaOff), "host/mlx5_3", []string{"10.1.0", "fd00:1::"}},
-		{"off, without RDMA", attach.NoRDMA, r(softVF, v4Range, rdmaOff), "", []string{"10.1.0"}},
-		{"soft", excl, r(softVF, v4Range, softOn), "", []string{"10.1.0"}},
-		{"soft, delegate", excl, r(softVF, delegated, softOn), "", nil},
+		{name: "moved, no address", mode: excl, request: r(3, noIPAM, ""), rdma: "/run/netns/pod1/mlx5_3", ips: []string{}},
+		{name: "moved, delegate", mode: excl, request: r(3, delegated, `,"mtu":4000`), rdma: "/run/netns/pod1/mlx5_3", ips: nil},
+		{name: "shared", mode: shared, request: r(3, dualStatic, ""), rdma: "host/mlx5_3", ips: []string{"10.1.0.77", "fd00:1::77"}},
+		{name: "shared, delegate", mode: shared, request: r(upVF, delegated, `,"rdma":{"mode":"share"}`), rdma: "host/mlx5_4", ips: nil},
+		{name: "off", mode: excl, request: r(3, dualRange, rdmaOff), rdma: "host/mlx5_3", ips: []string{"10.1.0", "fd00:1::"}},
+		{name: "off, without RDMA", mode: attach.NoRDMA, request: r(softVF, v4Range, rdmaOff), rdma: "", ips: []string{"10.1.0"}},
+		{name: "soft", mode: excl, request: r(softVF, v4Range, softOn), rdma: "", ips: []string{"10.1.0"}},
+		{name: "soft, delegate", mode: excl, request: r(softVF, delegated, softOn), rdma: "", ips: nil},
 	}
 }
 
@@ -59,12 +158,17 @@ func TestRoundTrip(t *testing.T) {
 			m := newMachine(t, k.mode)
 			m.pod("pod1")
 			m.volume(t, "bystander")
+			k.prepare(m)
 			before := m.state(t)
 			r, err := m.plugin.Add(t.Context(), k.raw())
 			if err != nil {
 				t.Fatalf("ADD: %v", err)
 			}
-			if want, got := [2]string{"/run/netns/pod1/net1", k.rdma}, m.where(k.dev); got != want {
+			want := [2]string{or(k.link, "/run/netns/pod1/net1"), k.rdma}
+			if k.link == "none" {
+				want[0] = ""
+			}
+			if got := m.Where(k.device()); got != want {
 				t.Errorf("devices are at %v, want %v", got, want)
 			}
 			if len(k.ips) != len(r.IPs) && k.ips != nil {
@@ -75,7 +179,7 @@ func TestRoundTrip(t *testing.T) {
 					t.Errorf("address %d is %s, want %s…", i, got, ip)
 				}
 			}
-			if !regexp.MustCompile(`link /run/netns/pod1/net1 pci .* up true`).MatchString(m.Dump()) {
+			if up := regexp.MustCompile(`link /run/netns/pod1/net1 pci .* up true`); k.link != "none" && !up.MatchString(m.Dump()) {
 				t.Errorf("the pod's interface is not up:\n%s", m.Dump())
 			}
 			if err := m.plugin.Check(t.Context(), k.raw()); err != nil {

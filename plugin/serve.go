@@ -87,5 +87,5 @@ func (p *Plugin) subject(o attach.Owner) (device, rdma string) { //nolint:noname
 	if err != nil {
 		return "", ""
 	}
-	return rec.Device.String(), rdmaOf(rec)
+	return pciOf(rec), rdmaOf(rec)
 }

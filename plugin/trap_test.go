@@ -170,6 +170,18 @@ func (i *trappedIPAM) Add(ctx context.Context, c delegate.Call) (*types100.Resul
 	return through(i.trap, "ADD of the delegate", func() (*types100.Result, error) { return i.otherIPAM.Add(ctx, c) })
 }
 
+func (i *trappedIPAM) Check(ctx context.Context, c delegate.Call) error {
+	return i.trap.call("CHECK of the delegate", func() error { return i.verb(ctx, "CHECK", c) })
+}
+
+func (i *trappedIPAM) GC(ctx context.Context, c delegate.Call) error {
+	return i.trap.call("GC of the delegate", func() error { return i.verb(ctx, "GC", c) })
+}
+
+func (i *trappedIPAM) Status(ctx context.Context, c delegate.Call) error {
+	return i.trap.call("STATUS of the delegate", func() error { return i.verb(ctx, "STATUS", c) })
+}
+
 func (i *trappedIPAM) Del(ctx context.Context, c delegate.Call) error {
 	return i.trap.call("DEL of the delegate", func() error { return i.otherIPAM.Del(ctx, c) })
 }
@@ -185,6 +197,17 @@ type otherIPAM struct {
 	// What it does instead of its work, if set.
 	onAdd func(context.Context) (*types100.Result, error)
 	onDel func(context.Context) error
+	// asked are the other verbs that it was called with, with their configurations; answers what it says to them.
+	asked   []string
+	answers map[string]error
+}
+
+// verb is one that changes nothing.
+func (i *otherIPAM) verb(_ context.Context, name string, c delegate.Call) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.asked = append(i.asked, name+" "+string(c.Config))
+	return i.answers[name]
 }
 
 func (i *otherIPAM) Add(ctx context.Context, c delegate.Call) (*types100.Result, error) {

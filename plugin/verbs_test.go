@@ -219,6 +219,7 @@ func TestFuncs(t *testing.T) {
 			t.Errorf("%s is not in the log", name)
 		}
 	}
+	args.StdinData = []byte(`{"cniVersion":"1.1.0","name":"rail0"}`)
 	if err := f.Status(args); err != nil {
 		t.Errorf("STATUS: %v", err)
 	}

@@ -155,6 +155,11 @@ func (m *machine) plugin(w io.Writer) *plugin.Plugin {
 	})
 }
 
+// Inspect compares a record with what is there now.
+func (m *machine) Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // tells the lists apart
+	return m.plugin(io.Discard).Inspect(ctx, rec)
+}
+
 // Repair looks for what was left behind, and puts it right unless dry is set.
 func (m *machine) Repair(ctx context.Context, log io.Writer, dry bool) ([]plugin.Finding, error) {
 	return m.plugin(log).Repair(ctx, m, dry)

@@ -86,6 +86,6 @@ func newRoot(m *machine, s streams) *cobra.Command {
 	if err := root.PersistentFlags().MarkHidden("root"); err != nil {
 		panic(err) // the flag was made one line above
 	}
-	root.AddCommand(newVersion(s), newShow(m, s), newMode(m, s), newValidate(m, s), newRepair(m, s), newRecord(m, s))
+	root.AddCommand(newVersion(s), newShow(m, s), newMode(m, s), newValidate(m, s), newCheck(m, s), newRepair(m, s), newRecord(m, s))
 	return root
 }

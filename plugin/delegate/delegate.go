@@ -110,6 +110,29 @@ func (c Caller) Check(ctx context.Context, call Call) error {
 	return err
 }
 
+// GC passes on the list of attachments that must stay, which is in the configuration. A delegate without GC has nothing to
+// clear up, and a plugin before CNI 1.1.0 does not know the word.
+func (c Caller) GC(ctx context.Context, call Call) error { return c.optional(ctx, "GC", call) }
+
+// Status asks whether an ADD could be given addresses. A delegate without STATUS says nothing against it.
+func (c Caller) Status(ctx context.Context, call Call) error { return c.optional(ctx, "STATUS", call) }
+
+// optional calls a verb that a delegate need not have.
+func (c Caller) optional(ctx context.Context, verb string, call Call) error {
+	_, err := c.run(ctx, verb, call)
+	var e *Error
+	if errors.As(err, &e) && lacks(e, verb) {
+		return nil
+	}
+	return err
+}
+
+// lacks knows how plugins say that they do not have a verb: the CNI library before 1.2 answers "unknown CNI_COMMAND: GC" with
+// code 4, newer ones code 1 where the configuration's version has no such verb.
+func lacks(e *Error, verb string) bool {
+	return e.Code == types.ErrIncompatibleCNIVersion || strings.Contains(e.Msg, "unknown CNI_COMMAND: "+verb) || hasNoCheck(e)
+}
+
 // hasNoCheck knows the two ways to say so: the CNI library refuses CHECK below version 0.4.0 with code 1, and plugins
 // without it say it in words (whereabouts: "CNI CHECK method is not implemented").
 func hasNoCheck(e *Error) bool {

@@ -311,6 +311,36 @@ func TestNoCheck(t *testing.T) {
 	}
 }
 
+// What plugins answer to a verb that they do not have: the CNI library before 1.2 (skel.go, "unknown CNI_COMMAND"), newer ones
+// where the configuration is older than 1.1.0, and those that say so in words.
+func TestVerbsThatADelegateNeedNotHave(t *testing.T) {
+	t.Parallel()
+	verbs := map[string]func(delegate.Caller, context.Context, delegate.Call) error{"GC": delegate.Caller.GC, "STATUS": delegate.Caller.Status}
+	for verb, call := range verbs {
+		for out, lacking := range map[string]bool{
+			`{"cniVersion":"0.4.0","code":4,"msg":"unknown CNI_COMMAND: ` + verb + `"}`: true,
+			`{"code":1,"msg":"config version does not allow ` + verb + `"}`:             true,
+			`{"code":999,"msg":"` + verb + ` is not implemented"}`:                      true,
+			`{"code":50,"msg":"the pool daemon does not answer"}`:                       false,
+			`{"code":4,"msg":"required env variables [CNI_PATH] missing"}`:              false,
+		} {
+			d := newDouble(t, behaviour{Exit: 1, Stdout: out})
+			err := call(d.caller, t.Context(), d.call)
+			var e *delegate.Error
+			if lacking && err != nil || !lacking && (!errors.As(err, &e) || e.Verb != verb) {
+				t.Errorf("%s answered %s: error %v", verb, out, err)
+			}
+		}
+		d := newDouble(t, behaviour{})
+		if err := call(d.caller, t.Context(), d.call); err != nil {
+			t.Errorf("%s that succeeds: %v", verb, err)
+		}
+		if got := d.calls(t); len(got) != 1 || got[0].Env["CNI_COMMAND"] != verb || got[0].Stdin != string(d.call.Config) {
+			t.Errorf("%s was called with %+v", verb, got)
+		}
+	}
+}
+
 // TestDeadline: a delegate that hangs is killed with its child, soon.
 func TestDeadline(t *testing.T) {
 	t.Parallel()

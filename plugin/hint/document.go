@@ -11,6 +11,7 @@ import (
 	"github.com/podfabric/podfabric/nccl"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // documentVersion of fabric.json. Within one version fields are only added (docs/fabric.schema.json).
@@ -35,6 +36,8 @@ type Rail struct {
 	Role      netconf.Role   `json:"role"` // settled: compute or other
 	PCI       *string        `json:"pci"`
 	PF        *string        `json:"pf"`
+	Auxiliary *string        `json:"auxiliary"` // sub-function
+	Master    *string        `json:"master"`    // link at home that the pod's is on
 	VF        *int           `json:"vf"`
 	NUMA      *int           `json:"numa"`
 	MTU       int            `json:"mtu"` // of the netdev, bytes
@@ -118,14 +121,7 @@ func (f Fragment) row() Rail {
 		Netdev: f.Owner.IfName, Network: f.Network, Link: f.Kind, Rail: f.Rail, Role: f.Settings.Role,
 		VF: known(f.VF), NUMA: known(f.NUMA), MTU: f.MTU, Addresses: []netip.Prefix{}, Warnings: lines(f.Warnings),
 	}
-	if !f.PCI.IsZero() {
-		text := f.PCI.String()
-		r.PCI = &text
-	}
-	if !f.PF.IsZero() {
-		text := f.PF.String()
-		r.PF = &text
-	}
+	r.PCI, r.PF, r.Auxiliary, r.Master = address(f.PCI), address(f.PF), text(f.Auxiliary), text(f.Master)
 	r.Addresses = append(r.Addresses, f.Addresses...)
 	if f.RDMA != nil {
 		r.RDMA = f.port()
@@ -174,6 +170,21 @@ func ownGIDs(d *RDMA, addrs []netip.Addr) ([]PortGID, int) {
 // sysfsForm writes a GID as the kernel does: eight groups of four digits.
 func sysfsForm(a netip.Addr) string {
 	return netip.AddrFrom16(a.As16()).StringExpanded()
+}
+
+func address(a pci.Addr) *string {
+	if a.IsZero() {
+		return nil
+	}
+	return text(a.String())
+}
+
+// text turns the empty string of "there is none" into null.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }
 
 // known turns the -1 of "there is none" into null.

@@ -42,11 +42,13 @@ type Fragment struct {
 	Network   string         `json:"network"`
 	Kind      netconf.Kind   `json:"link"`
 	Rail      *int           `json:"rail,omitempty"`
-	PCI       pci.Addr       `json:"pci"`
-	PF        pci.Addr       `json:"pf"`   // zero: not a VF
-	VF        int            `json:"vf"`   // number below its PF; -1: not a VF
-	NUMA      int            `json:"numa"` // -1: no affinity
-	MTU       int            `json:"mtu"`  // of the netdev, bytes
+	PCI       pci.Addr       `json:"pci"`                 // of the device, or of the one below the master; zero: none
+	Auxiliary string         `json:"auxiliary,omitempty"` // of a sub-function, as "mlx5_core.sf.4"
+	Master    string         `json:"master,omitempty"`    // link at home that the pod's is on
+	PF        pci.Addr       `json:"pf"`                  // zero: not a VF
+	VF        int            `json:"vf"`                  // number below its PF; -1: not a VF
+	NUMA      int            `json:"numa"`                // -1: no affinity
+	MTU       int            `json:"mtu"`                 // of the netdev, bytes
 	Mode      attach.Mode    `json:"mode,omitempty"`
 	Addresses []netip.Prefix `json:"addresses,omitempty"`
 	RDMA      *RDMA          `json:"rdma,omitempty"` // nil: no RDMA device, or none looked at
@@ -102,7 +104,7 @@ func NewFragment(s Seen) Fragment {
 		Version: fragmentVersion,
 		Owner:   attach.Owner{ContainerID: c.Request.ContainerID, IfName: c.Request.IfName},
 		Pod:     c.Request.Pod, Network: c.Name, Kind: c.Kind, Rail: c.Rail,
-		PCI: fn.ID.PCI, PF: fn.PF, VF: -1, NUMA: fn.NUMA,
+		PCI: fn.ID.PCI, Auxiliary: fn.ID.Aux, PF: fn.PF, VF: -1, NUMA: fn.NUMA,
 		Mode: s.Facts.Mode, Addresses: s.Addrs,
 		Settings: Settings{
 			Role: c.Hint.Role, Volume: c.Hint.Volume, Require: c.Hint.Require, NCCL: c.Hint.NCCL,
@@ -113,6 +115,9 @@ func NewFragment(s Seen) Fragment {
 	if fn.VF {
 		f.VF = fn.Number
 	}
+	if s.Facts.Master != nil {
+		f.Master = s.Facts.Master.Name
+	}
 	if s.Facts.Link != nil {
 		f.MTU = s.Facts.Link.MTU
 	}
@@ -121,16 +126,16 @@ func NewFragment(s Seen) Fragment {
 		dev = s.Facts.Soft
 	}
 	if dev != nil && len(s.Ports) > 0 && c.RDMA.Mode != netconf.RDMAOff {
-		f.RDMA = newRDMA(*dev, s.Ports[0], c)
+		f.RDMA = newRDMA(*dev, s.Ports[0], c, s.Facts.Master != nil && !c.RDMA.SoftRoCE)
 	}
 	return f
 }
 
-func newRDMA(dev attach.RDMA, port attach.Port, c netconf.Conf) *RDMA {
+func newRDMA(dev attach.RDMA, port attach.Port, c netconf.Conf, shared bool) *RDMA {
 	r := &RDMA{
 		Device: port.Device, Port: port.Number, Uverbs: dev.Uverbs,
 		LinkLayer: port.LinkLayer, State: port.State, RateMbps: port.RateMbps,
-		Soft: c.RDMA.SoftRoCE, Shared: c.Kind == netconf.KindMacvlan || c.Kind == netconf.KindIPVlan,
+		Soft: c.RDMA.SoftRoCE, Shared: shared,
 		TableSize: port.TableSize,
 	}
 	for _, g := range port.GIDs {

@@ -99,8 +99,12 @@ type Record struct {
 	Network    string           `json:"network"`
 	CNIVersion string           `json:"cniVersion,omitempty"`
 	NetNS      attach.NetNS     `json:"netns"`
-	Device     bus.ID           `json:"device"`
+	Device     bus.ID           `json:"device,omitzero"` // what was moved whole, and is claimed; zero: nothing
+	Master     attach.Lower     `json:"master,omitzero"` // the link at home that the pod's is on; zero: none
+	Own        attach.OwnLink   `json:"own,omitzero"`    // which the pod's link is, where no device tells; the MAC asked for
 	Kind       netconf.Kind     `json:"kind,omitempty"`
+	VF         *attach.VFState  `json:"vf,omitempty"`        // what the PF's driver held for the VF when ADD was done; nil: not set
+	FLR        bool             `json:"flr,omitempty"`       // a function-level reset is to be made at DEL
 	Soft       string           `json:"soft,omitempty"`      // name of the soft RoCE device, made or to be made
 	Moved      bool             `json:"moved,omitempty"`     // the RDMA device was moved into the pod
 	Before     attach.Facts     `json:"before"`              // facts before the first change
@@ -113,6 +117,17 @@ type Record struct {
 	Warnings   []string         `json:"warnings,omitempty"`
 	Created    time.Time        `json:"created"`
 	Writer     string           `json:"writer,omitempty"` // version of the program that wrote it
+}
+
+// Subject names in a message what the attachment is made of.
+func (r Record) Subject() string {
+	switch {
+	case !r.Device.IsZero():
+		return r.Device.String()
+	case r.Master.Index != 0:
+		return r.Own.Name + " on " + r.Master.Name
+	}
+	return r.Owner.IfName
 }
 
 // Decode reads a record. The error says why it is none, in words for a person.

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
+)
+
+// target settles what the attachment is made of and how it is looked at from then on: the one place where a name of a
+// configuration is turned into an identity.
+func (a *adding) target(ctx context.Context) error {
+	switch a.conf.Kind {
+	case netconf.KindMacvlan, netconf.KindIPVlan:
+		return a.master(ctx)
+	case netconf.KindChained:
+		return a.behind(ctx)
+	case netconf.KindDevice:
+		if a.conf.By.Key != "" {
+			return a.selected(ctx)
+		}
+	case netconf.KindVF:
+	}
+	a.rec.Device, a.rec.Own.MAC = a.conf.Device, a.conf.MAC
+	return nil
+}
+
+// master finds the link that a macvlan or ipvlan is to sit on.
+func (a *adding) master(ctx context.Context) error {
+	found, err := a.pick(ctx, a.conf.Master)
+	if err != nil {
+		return err
+	}
+	a.rec.Master = attach.Lower{Name: found.Name, Index: found.Index}
+	a.rec.Own = attach.OwnLink{Kind: string(a.conf.Kind), Name: a.rec.Owner.IfName}
+	if a.conf.Kind == netconf.KindMacvlan && a.conf.Macvlan.Mode != netconf.MacvlanPassthru {
+		if a.conf.MAC == "" {
+			a.conf.MAC = attach.OwnMAC(a.rec.Owner)
+		}
+		a.rec.Own.MAC = a.conf.MAC
+	}
+	return nil
+}
+
+// selected finds a device that is named by its netdev, MAC or path. One that a dead pod still has, or that came home from it under
+// the pod's name, is found by what was kept of it.
+func (a *adding) selected(ctx context.Context) error {
+	found, err := a.pick(ctx, a.conf.By)
+	if err != nil {
+		id, known := a.remembered(a.conf.By)
+		if !known {
+			return err
+		}
+		found = attach.Candidate{Device: id}
+	}
+	if found.Device.IsZero() {
+		return &netconf.Problem{
+			Code: netconf.CodeDevice, Remedy: "name a network card: this interface belongs to no device that could be given away",
+			Field: a.conf.By.Key, Found: fmt.Sprintf("%s, a link of kind %q", found.Name, found.Kind),
+		}
+	}
+	a.conf.Device, a.rec.Device, a.rec.Own.MAC = found.Device, found.Device, a.conf.MAC
+	return nil
+}
+
+// remembered looks for a device that had this name, MAC or path at home.
+func (a *adding) remembered(by netconf.Selector) (bus.ID, bool) {
+	devices, err := a.Records.Homes()
+	if err != nil {
+		return bus.ID{}, false
+	}
+	for _, id := range devices {
+		home, err := a.Records.LoadHome(id)
+		if err != nil || home.Link == nil {
+			continue
+		}
+		named := by.Name != "" && (home.Link.Name == by.Name || slices.Contains(home.Link.AltNames, by.Name))
+		if named || by.MAC != "" && home.Link.MAC == by.MAC || by.Path != "" && path.Base(by.Path) == id.String() {
+			return id, true
+		}
+	}
+	return bus.ID{}, false
+}
+
+func (a *adding) pick(ctx context.Context, by netconf.Selector) (attach.Candidate, error) {
+	links, err := a.session.Links(ctx)
+	if err != nil {
+		return attach.Candidate{}, fmt.Errorf("list the node's links: %w", err)
+	}
+	return attach.Pick(by, a.node, links)
+}
+
+// behind finds what the plugin before us put into the pod: a device of its own, or a link on a master that stays at home.
+func (a *adding) behind(ctx context.Context) error {
+	name := a.rec.Owner.IfName
+	found, err := a.session.Behind(ctx, name)
+	if errors.Is(err, attach.ErrConflict) {
+		return &netconf.Problem{
+			Code:   netconf.CodeInvalid,
+			Remedy: "put the plugin that makes the interface before podfabric: the pod has no such interface",
+			Field:  "prevResult", Found: name + ", which is not in the pod", Err: err,
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("look at interface %s in the pod: %w", name, err)
+	}
+	if err := a.confirm(found.Device); err != nil {
+		return err
+	}
+	switch {
+	case !found.Device.IsZero():
+		a.rec.Device = found.Device
+	case found.Master.Index != 0:
+		a.rec.Master, a.rec.Own = found.Master, attach.OwnLink{Kind: found.Kind, Name: name, MAC: found.MAC}
+	case a.conf.RDMA.Mode != netconf.RDMAOff:
+		return &netconf.Problem{
+			Code: netconf.CodeDevice,
+			Remedy: "put podfabric behind a plugin that gives the pod a network card or a macvlan or ipvlan on one, " +
+				"or set rdma.mode to off",
+			Field: "CNI_IFNAME", Found: fmt.Sprintf("%s, a link of kind %q with no device behind it that can be seen", name, found.Kind),
+		}
+	default:
+		a.rec.Own = attach.OwnLink{Kind: found.Kind, Name: name, MAC: found.MAC}
+	}
+	return nil
+}
+
+// confirm holds the device that the configuration names against the one that is there. The interface counts: Multus gives the
+// same deviceID to every plugin of a chain, whatever they make.
+func (a *adding) confirm(found bus.ID) error {
+	named := a.conf.Device
+	if named.IsZero() || found.IsZero() || named == found {
+		return nil
+	}
+	return &netconf.Problem{
+		Code:   netconf.CodeInvalid,
+		Remedy: "remove deviceID, or let the plugin before podfabric use the same device",
+		Field:  "deviceID", Found: fmt.Sprintf("%s, while interface %s is of %s", named, a.rec.Owner.IfName, found),
+	}
+}
+
+// query is how the devices of an attachment are looked at.
+func query(rec record.Record) attach.Query {
+	return attach.Query{Device: rec.Device, Soft: rec.Soft, VF: rec.VF != nil || rec.Before.VF != nil, Master: rec.Master, Own: rec.Own}
+}
