@@ -114,10 +114,8 @@ func (t table) fits(in section, path string, v *value, kind Kind) error {
 // names lists the kinds of a set, quoted.
 func (k kinds) names() []string {
 	var names []string
-	for _, kind := range allKinds() {
-		if k&kind.bit() != 0 {
-			names = append(names, strconv.Quote(string(kind)))
-		}
+	for _, kind := range k.list() {
+		names = append(names, strconv.Quote(string(kind)))
 	}
 	return names
 }

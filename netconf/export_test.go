@@ -25,3 +25,12 @@ func HasKey(in, name string) bool { return configurationKeys().find(section(in),
 
 // KindNames lists all kinds.
 func KindNames() []Kind { return allKinds() }
+
+// Described lists the keys that have a description: section and name.
+func Described() [][2]string {
+	var list [][2]string
+	for _, n := range allNotes() {
+		list = append(list, [2]string{string(n.in), n.name})
+	}
+	return list
+}

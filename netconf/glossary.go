@@ -24,7 +24,7 @@ type Key struct {
 // Keys lists every key that podfabric knows, those of configurations before those of node.json, by section. Section, name,
 // shape and kinds are what Parse and ParseNode judge by.
 func Keys() []Key {
-	notes := slices.Concat(topNotes(), linkNotes(), sectionNotes(), ipamNotes(), spanNotes(), nodeNotes())
+	notes := allNotes()
 	var keys []Key
 	for _, k := range slices.Concat(configurationKeys(), nodeKeys()) {
 		key := Key{Section: string(k.in), Name: k.name, Shape: k.shape.String()}
@@ -41,6 +41,10 @@ func Keys() []Key {
 		keys = append(keys, key)
 	}
 	return keys
+}
+
+func allNotes() []note {
+	return slices.Concat(topNotes(), linkNotes(), sectionNotes(), ipamNotes(), spanNotes(), nodeNotes())
 }
 
 // list gives the kinds of a set in order.

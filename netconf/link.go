@@ -76,7 +76,7 @@ func (p *parser) link() error {
 		}
 	}
 	// What was taken for a VF may turn out to be a whole device; attach.Guard asks again.
-	if !p.node.AllowsKind(kind) && !(p.conf.Inferred && p.node.AllowsKind(KindDevice)) {
+	if !p.node.AllowsKind(kind) && (!p.conf.Inferred || !p.node.AllowsKind(KindDevice)) {
 		return &Problem{
 			Code: CodeInvalid, Remedy: fmt.Sprintf("use another network on this node, or add %q to allow.kinds in %s", kind, NodePath),
 			Field: "link", Found: strconv.Quote(string(kind)), Right: "a kind that the node allows",

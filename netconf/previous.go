@@ -21,9 +21,6 @@ func (p *parser) previous() error {
 		return invalid(`put podfabric in "plugins" behind the plugin that makes the interface, or remove "link": "chained"`,
 			"prevResult", nil, "the result of the plugin before")
 	}
-	if v.shape != shapeObject {
-		return invalid("give prevResult as an object", "prevResult", v, "the result of the plugin before")
-	}
 	if err := entries(v); err != nil {
 		return err
 	}

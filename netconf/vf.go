@@ -76,13 +76,13 @@ func (p *parser) vfSettings() error {
 	return nil
 }
 
-// number reads an optional whole number at the top.
-func (p *parser) number(name string, low, high int) (*int, error) {
+// number reads an optional whole number at the top, from 0.
+func (p *parser) number(name string, high int) (*int, error) {
 	v := p.root.get(name)
 	if v == nil {
 		return nil, nil //nolint:nilnil // nil is the value of a key that is not there
 	}
-	n, err := integer(v, name, low, high)
+	n, err := integer(v, name, 0, high)
 	return &n, err
 }
 
@@ -90,10 +90,10 @@ func (p *parser) number(name string, low, high int) (*int, error) {
 // priority or an outer tag without a VLAN is none.
 func (p *parser) vlan(s *VFSettings) error {
 	var err error
-	if s.VLAN, err = p.number("vlan", 0, 4094); err != nil {
+	if s.VLAN, err = p.number("vlan", 4094); err != nil {
 		return err
 	}
-	if s.QoS, err = p.number("vlanQoS", 0, 7); err != nil {
+	if s.QoS, err = p.number("vlanQoS", 7); err != nil {
 		return err
 	}
 	proto := p.said("vlanProto")
@@ -146,10 +146,10 @@ func (p *parser) switches(s *VFSettings) error {
 // rates reads min_tx_rate and max_tx_rate.
 func (p *parser) rates(s *VFSettings) error {
 	var err error
-	if s.MinTxRate, err = p.number("min_tx_rate", 0, math.MaxInt32); err != nil {
+	if s.MinTxRate, err = p.number("min_tx_rate", math.MaxInt32); err != nil {
 		return err
 	}
-	if s.MaxTxRate, err = p.number("max_tx_rate", 0, math.MaxInt32); err != nil {
+	if s.MaxTxRate, err = p.number("max_tx_rate", math.MaxInt32); err != nil {
 		return err
 	}
 	if s.MinTxRate != nil && s.MaxTxRate != nil && *s.MaxTxRate > 0 && *s.MinTxRate > *s.MaxTxRate {
