@@ -161,6 +161,11 @@ func (o origin) shape(d *Document, root *Value) *Fault {
 		return o.fault(spec, "spec", "write spec as an object with config in it: found "+spec.Show())
 	}
 	conf := spec.Get("config")
+	if conf == nil {
+		if f := o.misplaced(root, spec); f != nil {
+			return f
+		}
+	}
 	if conf != nil && conf.Shape != String {
 		return o.fault(conf, "spec.config",
 			fmt.Sprintf("write spec.config as a string with JSON in it (config: |): found %s, and the API takes a string only", conf.Show()))
@@ -174,6 +179,26 @@ func (o origin) shape(d *Document, root *Value) *Fault {
 			if m.Value.Shape != String {
 				field := Below("metadata."+group, m.Name)
 				return o.fault(m.Value, field, fmt.Sprintf("write %s as a string in quotes: found %s", field, m.Value.Show()))
+			}
+		}
+	}
+	return nil
+}
+
+// misplaced finds a configuration under another key than spec.config: the API server drops it.
+func (o origin) misplaced(root, spec *Value) *Fault {
+	for _, at := range []struct {
+		path string
+		v    *Value
+	}{{"", root}, {"metadata", root.Get("metadata")}, {"spec", spec}} {
+		if at.v == nil {
+			continue
+		}
+		for _, m := range at.v.Members {
+			text := m.Value.Shape == String && strings.HasPrefix(strings.TrimSpace(m.Value.Text), "{")
+			if Distance(strings.ToLower(m.Name), "config") <= 2 && (text || m.Value.Shape == Object) {
+				field := Below(at.path, m.Name)
+				return o.fault(m.Value, field, "move the configuration to spec.config: the API knows no "+field)
 			}
 		}
 	}

@@ -36,6 +36,9 @@ type Document struct {
 	spec   *Value // spec.config, nil if absent
 }
 
+// Bystander tells an object that has nothing to do with networks, as the Pod in an example.
+func (d *Document) Bystander() bool { return d.Kind != "" && renders(d.Kind) == "" }
+
 // Annotation is one of a definition's metadata. Labels are among them: what stands under the wrong heading is to be found.
 type Annotation struct {
 	Key, Value string

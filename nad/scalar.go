@@ -140,7 +140,7 @@ func (s *scalar) flow(quote byte) {
 		case quote == '"' && c == '\\':
 			s.escape()
 		default:
-			s.put(string(c))
+			s.put(string(s.source[s.at : s.at+1]))
 			s.at++
 		}
 	}

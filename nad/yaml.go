@@ -97,7 +97,7 @@ func yamlFaultLine(text []byte, message string) int {
 // yamlAdvice says what to do about a message of the library.
 func yamlAdvice(message string) string {
 	for _, a := range [][2]string{
-		{"cannot start any token", "indent with spaces, and quote text that begins with a special character"},
+		{"cannot start any token", "indent with spaces, a tab is no indentation, and quote text that begins with a special character"},
 		{"mapping values are not allowed", "quote the text, or indent the key as its neighbours"},
 		{"did not find expected key", "indent the key as its neighbours, and quote text with special characters"},
 		{"did not find expected '-' indicator", "indent the entries of the list alike"},

@@ -48,7 +48,7 @@ func Convert(n Network) (Converted, error) {
 		return Converted{}, err
 	}
 	if !j.list {
-		return Converted{Config: objectOf(append(c.head(), out...)...), Notes: c.notes}, nil
+		return Converted{Config: objectOf(append(append(c.head(), member("type", word(Ours))), out...)...), Notes: c.notes}, nil
 	}
 	plugins := []*nad.Value{objectOf(append([]nad.Member{member("type", word(Ours))}, out...)...)}
 	for _, e := range j.entries[1:] {
@@ -56,7 +56,7 @@ func Convert(n Network) (Converted, error) {
 			plugins = append(plugins, kept)
 		}
 	}
-	members := append(c.head()[:2], c.listKeys()...)
+	members := append(c.head(), c.listKeys()...)
 	return Converted{Config: objectOf(append(members, member("plugins", &nad.Value{Shape: nad.List, Items: plugins}))...), Notes: c.notes}, nil
 }
 
@@ -71,13 +71,15 @@ func (c *conversion) note(format string, args ...any) {
 	c.notes = append(c.notes, fmt.Sprintf(format, args...))
 }
 
-func objectOf(members ...nad.Member) *nad.Value { return &nad.Value{Shape: nad.Object, Members: members} }
+func objectOf(members ...nad.Member) *nad.Value {
+	return &nad.Value{Shape: nad.Object, Members: members}
+}
 
 func word(s string) *nad.Value { return &nad.Value{Shape: nad.String, Text: s} }
 
 func member(name string, v *nad.Value) nad.Member { return nad.Member{Name: name, Value: v} }
 
-// head is cniVersion, name and type.
+// head is cniVersion and name.
 func (c *conversion) head() []nad.Member {
 	const first, right = "0.3.0", "1.0.0"
 	version := c.n.Config.Get("cniVersion").Str()
@@ -94,7 +96,11 @@ func (c *conversion) head() []nad.Member {
 		name = c.n.Name
 		c.once("name is now written out: %s, as Multus puts it in", name)
 	}
-	return []nad.Member{member("cniVersion", word(version)), member("name", word(name)), member("type", word(Ours))}
+	head := []nad.Member{member("cniVersion", word(version))}
+	if name != "" {
+		head = append(head, member("name", word(name)))
+	}
+	return head
 }
 
 // once notes what may come up twice.

@@ -28,6 +28,9 @@ func (j *judge) entry(e Entry) {
 		j.decode(e.Conf, e.Path, e.Type, sets...)
 	} else {
 		j.decode(e.Conf, e.Path, e.Type, standard(), keys{"*": anything})
+		if Meant(e.Type) == e.Type {
+			j.warn(e.Conf.Get("type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not judged", nad.Quote(e.Type))
+		}
 	}
 	switch e.Type {
 	case "sriov":

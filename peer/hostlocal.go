@@ -132,7 +132,7 @@ func (p *pool) span(v *nad.Value, field string) ([]span, bool) {
 	if s.last.Less(s.first) {
 		p.j.reject(get(v, "rangeEnd"), nad.Below(field, "rangeEnd"), "write a rangeEnd behind rangeStart: %s, found %s before %s (RangeEnd not in network)", nad.Below(field, "rangeEnd"), s.last, s.first)
 	}
-	return []span{s}, !hasFirst && !hasLast
+	return []span{s}, get(v, "rangeStart") == nil && get(v, "rangeEnd") == nil
 }
 
 func (p *pool) bound(v *nad.Value, field, key, word string, net netip.Prefix) (netip.Addr, bool) {

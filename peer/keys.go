@@ -126,6 +126,14 @@ func openKeysOf(plugin string) keys {
 		}
 	case "ptp":
 		return keys{"mtu": whole, "ipMasq": truth, "*": anything}
+	case "bandwidth":
+		return keys{
+			"ingressRate": whole, "ingressBurst": whole, "egressRate": whole, "egressBurst": whole, "unshapedSubnets": texts, "shapedSubnets": texts,
+		}
+	case "route-override":
+		return keys{"flushroutes": truth, "flushgateway": truth, "addroutes": list, "delroutes": list, "skipcheck": truth}
+	case "portmap", "firewall", "dummy", "tap", "loopback", "ifacer":
+		return keys{"*": anything}
 	}
 	return nil
 }

@@ -23,14 +23,14 @@ var (
 func (j *judge) linkName(v *nad.Value, field string) bool {
 	name := v.Text
 	switch {
+	case strings.ContainsAny(name, "{$<"):
+		j.reject(v, field, "put the interface's name in place of the template: %s, found %s", field, v.Show())
 	case strings.Contains(name, ","):
 		j.reject(v, field, "write one interface: %s, found the list %s", field, v.Show())
 	case len(name) > 15 || strings.ContainsAny(name, "/: \t\n") || name == "." || name == "..":
 		j.reject(v, field, "write the name of an interface, at most 15 characters without blanks and / : %s, found %s, and no interface can be called so", field, v.Show())
 	case strings.ContainsAny(name, "*?["):
 		j.reject(v, field, "write the name of one interface, no pattern: %s, found %s", field, v.Show())
-	case strings.ContainsAny(name, "{$<"):
-		j.reject(v, field, "put the interface's name in place of the template: %s, found %s", field, v.Show())
 	default:
 		return true
 	}
@@ -192,6 +192,9 @@ func (j *judge) bridge(e Entry) {
 	j.within(e, "vlan", 0, 4094)
 	if get(e.Conf, "hairpinMode").IsTrue() && get(e.Conf, "promiscMode").IsTrue() {
 		j.reject(get(e.Conf, "promiscMode"), e.path("promiscMode"), "remove hairpinMode or promiscMode: cannot set hairpin mode and promiscuous mode at the same time")
+	}
+	if v := get(e.Conf, "isDefaultGateway"); v.IsTrue() {
+		j.warn(v, e.path("isDefaultGateway"), "default route on a secondary network: %s takes the pod's default route from its first network", e.path("isDefaultGateway"))
 	}
 	j.note(e.Conf, e.path("type"), "a bridge has no RDMA device: traffic over it is the kernel's")
 }

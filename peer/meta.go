@@ -134,7 +134,7 @@ func (j *judge) chain() {
 			}
 			made = i
 		}
-		if i > 0 && slices.Contains(chained(), e.Type) && e.Type != "coordinator" {
+		if slices.Contains(chained(), e.Type) && e.Type != "coordinator" {
 			if v := get(e.Conf, "ipam"); v != nil && len(v.Members) > 0 {
 				j.ignore(v, e.path("ipam"), e.Type+" hands out no addresses; the plugin that makes the interface does")
 			}
@@ -191,8 +191,13 @@ func (j *judge) sbr(e Entry) {
 	if m := j.main(); m != nil && get(get(m.Conf, "ipam"), "type").Str() == "" && (m.Type == "sriov" || m.Type == "macvlan" || m.Type == "ipvlan" || m.Type == "host-device") {
 		j.reject(e.Conf, e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on interface: %s", m.Type, e.path("type"))
 	}
+	if m := j.main(); m != nil {
+		if in := get(m.Conf, "ipam"); slices.Contains([]string{"host-local", "static", "whereabouts"}, get(in, "type").Str()) && get(in, "routes") == nil {
+			j.note(e.Conf, e.path("type"), "the ipam section has no routes, so sbr has only the subnet's and the gateway's default route to work with")
+		}
+	}
 	gateways := get(e.Conf, "gateways")
-	if gateways == nil {
+	if gateways == nil || gateways.Shape != nad.List {
 		return
 	}
 	for i, g := range gateways.Items {

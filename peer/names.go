@@ -20,7 +20,7 @@ func addressers() []string {
 // chained are the plugins that need the interface of another one.
 func chained() []string {
 	return []string{
-		"rdma", "tuning", "sbr", "vrf", "bandwidth", "portmap", "firewall", "coordinator", "ifacer", "route-override", "istio-cni",
+		"rdma", "tuning", "sbr", "vrf", "bandwidth", "portmap", "firewall", "coordinator", "route-override", "istio-cni",
 		"linkerd-cni", "dnsname", "ovs-mirror-producer", "ovs-mirror-consumer",
 	}
 }
@@ -28,7 +28,7 @@ func chained() []string {
 // plugins are all that are known by name.
 func plugins() []string {
 	return slices.Concat([]string{
-		Ours, "sriov", "ib-sriov", "macvlan", "ipvlan", "host-device", "ipoib", "bridge", "ptp", "vlan", "dummy", "tap", "bond", "loopback", "ovs",
+		Ours, "ifacer", "sriov", "ib-sriov", "macvlan", "ipvlan", "host-device", "ipoib", "bridge", "ptp", "vlan", "dummy", "tap", "bond", "loopback", "ovs",
 		"accelerated-bridge", "macvtap", "multi-nic", "multus", "multus-shim", "calico", "flannel", "cilium-cni", "weave-net", "kube-ovn",
 		"ovn-k8s-cni-overlay", "antrea", "aws-cni", "egress-cni", "azure-vnet", "azure-cns", "cnv-bridge", "cnv-tuning", "userspace", "netd", "gke",
 		"terway", "galaxy", "galaxy-sdn", "kuryr-cni", "danm", "ovn4nfv-k8s-cni", "vxlan", "geneve", "gre", "macsec", "netkit", "wireguard", "veth",

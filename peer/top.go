@@ -47,7 +47,10 @@ func (j *judge) top() {
 	}
 	j.entries = entries
 	j.named()
-	for _, m := range c.Members {
+	for i, m := range c.Members {
+		if slices.ContainsFunc(c.Members[:i], func(o nad.Member) bool { return o.Name == m.Name }) {
+			j.warn(&nad.Value{Start: m.Start}, m.Name, "%s stands twice: the last one counts", m.Name)
+		}
 		if !slices.Contains([]string{"cniVersion", "cniVersions", "name", "plugins", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"}, m.Name) {
 			j.ignore(m.Value, m.Name, "beside plugins the runtime reads name and cniVersion; write it into the entry of its plugin")
 		}

@@ -3,279 +3,262 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/podfabric/podfabric/nad"
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/peer"
 )
 
-// judging is one file on its way: whose, for which node, and where in the file the text at hand comes from.
+// judging is one file on its way.
 type judging struct {
-	file  string
-	node  netconf.Node
-	known bool
-	whole []byte // the file
-	path  string // place of the text at hand in it, as "items[3].spec.config"; empty: the text is the file
-	inner bool   // the text at hand is inside a string of the file, so that it has no lines of its own
-	spun  bool   // keys were put into the text at hand, so that places in it mean nothing
-
-	name     string // of the list or definition it belongs to; empty: its own
-	resource bool   // Multus adds a device of this resource
+	file      string
+	node      netconf.Node
+	known     bool              // the node's settings are known
+	installed func(string) bool // tells which plugins the node has; nil: not known
 }
 
-// resourceName is the annotation by which Multus knows which resource of the pod has the device.
-const resourceName = "k8s.v1.cni.cncf.io/resourceName"
-
-// errYAML is said of a whole input.
-var errYAML = errors.New("YAML is not read yet; convert it: kubectl get net-attach-def NAME -o json, or yq -o json")
-
-// judge reads one file. The error is errYAML.
-func judge(j judging, text []byte) ([]verdict, error) {
-	if looksYAML(j.file, text) {
-		return nil, fmt.Errorf("%s: %w", j.file, errYAML)
-	}
-	j.whole = text
-	return j.document(text), nil
+// said is one thing to be said about a network.
+type said struct {
+	level peer.Level
+	field string
+	line  int // 0: none
+	text  string
 }
 
-// document judges any JSON object that can hold networks.
-func (j judging) document(text []byte) []verdict {
-	p, ok := probeOf(text)
-	if !ok {
-		return []verdict{j.parse(text)} // netconf says what it is, or where it is broken
-	}
-	switch {
-	case strings.HasSuffix(p.kind, "List"):
-		list := []verdict{}
-		for i, item := range p.items {
-			in := j
-			in.path = fmt.Sprintf("items[%d]", i)
-			list = append(list, in.document(item)...)
-		}
-		return list
-	case p.kind == "NetworkAttachmentDefinition":
-		return j.definition(p)
-	case p.kind != "":
-		return []verdict{j.rejected("kind", fmt.Sprintf("give a NetworkAttachmentDefinition or a CNI configuration: this is a %q", p.kind))}
-	case p.plugins != nil:
-		return j.list(p)
-	}
-	return []verdict{j.network(text, p.typ)}
-}
-
-// definition judges what Multus would hand on.
-func (j judging) definition(p probe) []verdict {
-	j.name = p.metaName
-	j.resource = p.annotated != ""
-	if strings.TrimSpace(p.config) == "" {
-		j.path = under(j.path, "spec")
-		return []verdict{j.rejected("spec.config", "write the network's configuration into spec.config: without it Multus looks for a file on each node")}
-	}
-	j.path, j.inner = under(j.path, "spec.config"), true
-	return j.document([]byte(p.config))
-}
-
-// list judges the podfabric entries of a list of plugins, as libcni would call them.
-func (j judging) list(p probe) []verdict {
-	var out []verdict
-	if p.name != "" {
-		j.name = p.name
-	}
-	for i, entry := range p.plugins {
-		e, ok := probeOf(entry)
-		if !ok || e.typ == nil || *e.typ != ourType {
+// judge reads one file. Objects of other kinds are no networks: beside networks they are passed over, alone they are refused.
+func judge(j judging, text []byte) []verdict {
+	docs := nad.Read(j.file, text)
+	networks := slices.ContainsFunc(docs, func(d nad.Document) bool { return !d.Bystander() })
+	list := []verdict{}
+	for i := range docs {
+		if networks && docs[i].Bystander() {
 			continue
 		}
-		in := j
-		in.spun = true
-		if !in.inner {
-			in.path = under(j.path, fmt.Sprintf("plugins[%d]", i))
-		}
-		out = append(out, in.network(inject(entry, p.nameAsWasPut, p.version, i > 0), e.typ))
+		list = append(list, j.document(&docs[i]))
 	}
-	if out == nil {
-		v := j.verdict(warn)
-		v.Warnings = append(v.Warnings, "no entry of plugins is of type podfabric; others are not judged")
-		out = []verdict{v}
-	}
-	return out
+	return list
 }
 
-const ourType = "podfabric"
-
-// inject does what libcni does to an entry of a list before it calls the plugin. The text stays as it is where it can, so that a
-// key that stands in it twice is found.
-func inject(entry, name, version json.RawMessage, behind bool) []byte {
-	keys := object(entry)
-	add := map[string]json.RawMessage{}
-	for key, value := range map[string]json.RawMessage{"name": name, "cniVersion": version} {
-		if value != nil {
-			add[key] = value
-		}
-	}
-	if behind {
-		add["prevResult"] = json.RawMessage(`{}`)
-	}
-	for key := range add {
-		if _, taken := keys[key]; taken {
-			maps.Copy(keys, add)
-			out, err := json.Marshal(keys)
-			if err != nil {
-				return entry
-			}
-			return out
-		}
-	}
-	return splice(entry, add)
-}
-
-// splice puts keys in front of an object's own.
-func splice(object []byte, add map[string]json.RawMessage) []byte {
-	head, err := json.Marshal(add)
-	body := bytes.TrimSpace(object)
-	if err != nil || len(add) == 0 || len(body) < 2 {
-		return object
-	}
-	out := head[:len(head)-1]
-	if rest := bytes.TrimSpace(body[1:]); len(rest) > 0 && rest[0] != '}' {
-		out = append(out, ',')
-	}
-	return append(out, body[1:]...)
-}
-
-// network judges one configuration as the plugin gets it.
-func (j judging) network(text []byte, kind *string) verdict {
+// document judges one network.
+func (j judging) document(d *nad.Document) verdict {
+	v := verdict{File: j.file, Name: orNull(d.Name), Warnings: []string{}, Ignored: []string{}}
 	switch {
-	case kind == nil:
-		return j.named(text, j.rejected("type", `add "type": "podfabric" to the network`))
-	case *kind != ourType:
-		v := j.named(text, j.verdict(warn))
-		v.Link = orNull(otherLink(*kind))
-		v.Warnings = append(v.Warnings, fmt.Sprintf("it is of type %q, another plugin's, and not judged", *kind))
-		return v
-	}
-	return j.parse(text)
-}
-
-// otherLink is the kind of podfabric's that takes another plugin's place.
-func otherLink(kind string) string {
-	return string(map[string]netconf.Kind{
-		"sriov": netconf.KindVF, "macvlan": netconf.KindMacvlan, "ipvlan": netconf.KindIPVlan, "host-device": netconf.KindDevice,
-	}[kind])
-}
-
-// parse asks netconf.
-func (j judging) parse(text []byte) verdict {
-	v := j.named(text, j.verdict(accept))
-	if full := j.withDevice(text); len(full) != len(text) {
-		text, j.spun = full, true
-	}
-	conf, err := j.ask(text, j.node)
-	problem := (*netconf.Problem)(nil)
-	if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable && !j.known {
-		v.Warnings = append(v.Warnings, "it needs settings of the node that are not here, so only part of it was judged: "+problem.Error())
-		zero := 0
-		node := j.node
-		node.Index = &zero
-		conf, err = j.ask(text, node)
-		if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable {
-			err = nil
-		}
-	}
-	if err != nil {
-		r := j.refused(err)
-		r.Name, r.Warnings = v.Name, append(r.Warnings, slices.Concat(v.Warnings, conf.Warnings)...)
-		return r
-	}
-	v.Link = orNull(string(conf.Kind))
-	v.Warnings = append(v.Warnings, conf.Warnings...)
-	for _, w := range conf.Warnings {
-		if m := ignoredKey.FindStringSubmatch(w); m != nil {
-			v.Ignored = append(v.Ignored, m[1])
-		}
-	}
-	if len(v.Warnings) > 0 {
-		v.Verdict = warn
+	case d.Fault != nil:
+		v.conclude(append([]said{broken(d.Fault)}, j.mended(d)...))
+	case d.Config == nil:
+		v.conclude([]said{{peer.Warn, "spec.config", d.Line, "no spec.config: Multus looks for a configuration of this name in a folder of each node"}})
+	case d.Config.Fault != nil:
+		v.conclude(append([]said{broken(d.Config.Fault)}, j.mended(d)...))
+	default:
+		j.network(d, &v)
 	}
 	return v
+}
+
+func broken(f *nad.Fault) said { return said{peer.Reject, f.Field, f.Line, f.Reason} }
+
+// mended says what else is wrong with a text that cannot be read.
+func (j judging) mended(d *nad.Document) []said {
+	var all []said
+	for _, r := range d.Remarks {
+		all = append(all, said{level: peer.Warn, text: r})
+	}
+	if d.Config == nil {
+		return all
+	}
+	root := nad.Mended(d.Config.Bytes)
+	if root == nil || root.Shape != nad.Object || root.Get("kind") != nil {
+		return all
+	}
+	for _, f := range peer.Judge(j.asked(d, root)).Findings {
+		all = append(all, said{level: min(f.Level, peer.Warn), text: "once mended: " + f.Text})
+	}
+	return all
+}
+
+// asked is what package peer is asked.
+func (j judging) asked(d *nad.Document, root *nad.Value) peer.Network {
+	return peer.Network{Definition: d.Definition, Name: d.Name, Annotations: d.Annotations, Config: root, Installed: j.installed}
+}
+
+// network judges a configuration that can be read: our entries as ADD would, all others by their own plugins' rules.
+func (j judging) network(d *nad.Document, v *verdict) {
+	root := d.Config.Root
+	if name := root.Get("name").Str(); name != "" {
+		v.Name = &name
+	}
+	r := peer.Judge(j.asked(d, root))
+	link := r.Link
+	var all []said
+	for i, e := range r.Entries {
+		if e.Type != peer.Ours {
+			continue
+		}
+		own, kind := j.ours(d, e, i > 0)
+		all, link = append(all, own...), string(kind)
+		for _, s := range own {
+			if m := ignoredKey.FindStringSubmatch(s.text); m != nil && s.level == peer.Warn {
+				v.Ignored = append(v.Ignored, nad.Below(e.Path, m[1]))
+			}
+		}
+	}
+	for _, f := range r.Findings {
+		line := f.Line
+		if f.At >= 0 {
+			line = d.Config.Line(f.At)
+		}
+		all = append(all, said{f.Level, f.Field, line, f.Text})
+	}
+	v.Link = orNull(link)
+	v.Ignored = append(v.Ignored, r.Ignored...)
+	v.conclude(all)
+}
+
+// conclude makes the verdict of all that is said: the first reason to refuse is the reason, the rest are warnings, notes last.
+func (v *verdict) conclude(all []said) {
+	slices.SortStableFunc(all, func(a, b said) int { return cmp.Compare(b.level, a.level) })
+	v.Verdict = accept
+	if len(all) == 0 {
+		return
+	}
+	switch all[0].level {
+	case peer.Reject:
+		v.Verdict = reject
+		v.Field, v.Line, v.Reason = orNull(all[0].field), orNull(all[0].line), orNull(all[0].text)
+		all = all[1:]
+	case peer.Warn:
+		v.Verdict = warn
+	case peer.Note:
+	}
+	for _, s := range all {
+		v.Warnings = append(v.Warnings, s.text)
+		if s.level == peer.Note {
+			v.notes++
+		}
+	}
 }
 
 // ignoredKey takes the key out of netconf's sentences on keys without effect.
 var ignoredKey = regexp.MustCompile(`^(\S+) (?:is not a key of podfabric and )?has no effect`)
 
-func (j judging) ask(text []byte, node netconf.Node) (netconf.Conf, error) {
-	return netconf.Parse(netconf.Raw{
-		Stdin: text, ContainerID: "validate", NetNS: "/run/netns/validate", IfName: "net1", Path: "/opt/cni/bin",
-	}, node)
-}
-
-// withDevice adds the device that Multus will add.
-func (j judging) withDevice(text []byte) []byte {
-	keys := object(text)
-	if !j.resource || keys == nil {
-		return text
+// ours judges an entry of type podfabric: what netconf says, which ADD would say too.
+func (j judging) ours(d *nad.Document, e peer.Entry, behind bool) ([]said, netconf.Kind) {
+	if field, at := e.Conf.Repeated(""); field != "" {
+		text := fmt.Sprintf("write the key %s once: %s, found it for the second time in one object", nad.Quote(field), field)
+		return []said{{peer.Reject, nad.Below(e.Path, field), d.Config.Line(at), text}}, ""
 	}
-	for _, key := range []string{"deviceID", "pciBusID", "master"} {
-		if _, found := keys[key]; found {
-			return text
+	stdin := nad.Encode(j.handed(d, e, behind))
+	conf, err := ask(stdin, j.node)
+	var all []said
+	problem := (*netconf.Problem)(nil)
+	if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable && !j.known {
+		all = append(all, said{level: peer.Warn, text: "it needs settings of the node that are not here, so only part of it was judged: " + problem.Error()})
+		zero := 0
+		node := j.node
+		node.Index = &zero
+		conf, err = ask(stdin, node)
+		if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable {
+			err = nil
 		}
 	}
-	return splice(text, map[string]json.RawMessage{"deviceID": json.RawMessage(`"ffff:ff:1f.7"`)})
-}
-
-// verdict begins one.
-func (j judging) verdict(word string) verdict {
-	return verdict{File: j.file, Name: orNull(j.name), Verdict: word, Warnings: []string{}, Ignored: []string{}}
-}
-
-// named puts the network's own name in, which is the one that the plugin sees.
-func (j judging) named(text []byte, v verdict) verdict {
-	if p, _ := probeOf(text); p.name != "" {
-		v.Name = &p.name
+	if err != nil {
+		all = append([]said{refused(d, e, err)}, all...)
+		conf.Kind = ""
 	}
-	return v
+	for _, w := range conf.Warnings {
+		all = append(all, said{level: peer.Warn, text: w})
+	}
+	return all, conf.Kind
 }
 
-// refused makes a verdict of what netconf said.
-func (j judging) refused(err error) verdict {
+// The attachment that is asked about.
+const askedNS, askedIf = "/run/netns/validate", "net1"
+
+func ask(stdin []byte, node netconf.Node) (netconf.Conf, error) {
+	conf, err := netconf.Parse(netconf.Raw{
+		Stdin: stdin, ContainerID: "validate", NetNS: askedNS, IfName: askedIf, Path: "/opt/cni/bin",
+	}, node)
+	if err != nil {
+		return conf, fmt.Errorf("parse network configuration: %w", err)
+	}
+	return conf, nil
+}
+
+// refused finds the place of what netconf said.
+func refused(d *nad.Document, e peer.Entry, err error) said {
+	s := said{level: peer.Reject, text: err.Error()}
 	problem := (*netconf.Problem)(nil)
 	if !errors.As(err, &problem) {
-		return j.rejected("", err.Error())
+		return s
 	}
-	field, reason := problem.Field, problem.Error()
-	if j.spun && lineOf.MatchString(field) {
-		place := cmp.Or(j.path, "the network")
-		field, reason = "", strings.Replace(reason, field, place, 1)
+	s.field, s.text = problem.Field, problem.Error()
+	switch {
+	case strings.HasPrefix(s.field, "CNI_"), strings.HasPrefix(s.field, netconf.NodePath):
+		return s
+	case strings.Contains(s.field, ", line "): // of the text that was made for the plugin
+		s.text = strings.Replace(s.text, s.field, cmp.Or(e.Path, "the network"), 1)
+		s.field = e.Path
+		s.line = d.Config.Line(e.Conf.Start)
+		return s
 	}
-	return j.rejected(field, reason)
+	s.line = d.Config.Line(e.Conf.Find(s.field).Start)
+	s.field = nad.Below(e.Path, s.field)
+	return s
 }
 
-var lineOf = regexp.MustCompile(`line ([0-9]+)`)
-
-// rejected finds the line of a field.
-func (j judging) rejected(field, reason string) verdict {
-	v := j.verdict(reject)
-	v.Field, v.Reason = orNull(field), orNull(reason)
-	if strings.HasPrefix(field, "CNI_") || strings.HasPrefix(field, netconf.NodePath) {
-		return v
+// handed is what the plugin would get: libcni puts name, version and the result before into an entry of a list, Multus the name of
+// a definition and the device of its resource.
+func (j judging) handed(d *nad.Document, e peer.Entry, behind bool) *nad.Value {
+	text := func(s string) *nad.Value { return &nad.Value{Shape: nad.String, Text: s} }
+	list := d.Config.Root
+	put := map[string]*nad.Value{}
+	if e.Path != "" {
+		put["name"], put["cniVersion"] = list.Get("name"), list.Get("cniVersion")
 	}
-	path := j.path
-	if m := lineOf.FindStringSubmatch(field); m != nil {
-		if n, err := strconv.Atoi(m[1]); err == nil && path == "" {
-			v.Line = &n
-			return v
+	if d.Definition && list.Get("name").Str() == "" && !list.Has("name") && d.Name != "" {
+		put["name"] = text(d.Name)
+	}
+	if behind {
+		put["prevResult"] = previous(list.Get("cniVersion").Str())
+	} else if provided(d) && e.Conf.Get("deviceID") == nil && e.Conf.Get("pciBusID") == nil && e.Conf.Get("master") == nil {
+		put["deviceID"] = text("ffff:ff:1f.7")
+	}
+	out := &nad.Value{Shape: nad.Object}
+	for _, key := range []string{"cniVersion", "name", "deviceID", "prevResult"} {
+		if put[key] != nil {
+			out.Members = append(out.Members, nad.Member{Name: key, Value: put[key]})
 		}
-	} else if !j.inner {
-		path = under(path, field)
 	}
-	v.Line = orNull(lineAt(j.whole, path))
-	return v
+	for _, m := range e.Conf.Members {
+		if put[m.Name] == nil {
+			out.Members = append(out.Members, m)
+		}
+	}
+	return out
+}
+
+// provided tells whether Multus adds a device.
+func provided(d *nad.Document) bool {
+	return slices.ContainsFunc(d.Annotations, func(a nad.Annotation) bool {
+		return a.Key == nad.ResourceName && !a.Label && a.Value != ""
+	})
+}
+
+// previous is a result as a plugin before ours gives it.
+func previous(version string) *nad.Value {
+	text := func(name, s string) nad.Member {
+		return nad.Member{Name: name, Value: &nad.Value{Shape: nad.String, Text: s}}
+	}
+	link := &nad.Value{Shape: nad.Object, Members: []nad.Member{
+		text("name", askedIf), text("mac", "02:00:00:00:00:01"), text("sandbox", askedNS),
+	}}
+	return &nad.Value{Shape: nad.Object, Members: []nad.Member{
+		text("cniVersion", version), {Name: "interfaces", Value: &nad.Value{Shape: nad.List, Items: []*nad.Value{link}}},
+	}}
 }

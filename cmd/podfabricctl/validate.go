@@ -34,6 +34,8 @@ type verdict struct {
 	Reason   *string  `json:"reason"`
 	Warnings []string `json:"warnings"`
 	Ignored  []string `json:"ignored"` // keys without effect
+
+	notes int // how many of the last warnings are no surprise, but worth a line
 }
 
 // noder gives the node's own settings.
@@ -41,41 +43,86 @@ type noder interface {
 	Node() (netconf.Node, error)
 }
 
+// asking is what the command line of validate says.
+type asking struct {
+	json, convert bool
+	node, plugins string
+}
+
 func newValidate(n noder, s streams) *cobra.Command {
-	var asJSON bool
-	var nodeFile string
+	var a asking
 	cmd := &cobra.Command{
 		Use:   "validate FILE…|-",
 		Short: "judge network configurations as ADD would",
-		Long: "validate reads CNI configurations, lists of them, and NetworkAttachmentDefinitions as JSON (kubectl get net-attach-def -A -o json),\n" +
-			"and says of each network of podfabric whether ADD accepts it. It looks at texts alone: whether a device exists, only ADD finds.",
+		Long: "validate reads NetworkAttachmentDefinitions (YAML or JSON, several in a file or a list), CNI configurations and lists of plugins,\n" +
+			"and says of each network whether an attachment can succeed: podfabric's own as its ADD judges them, sriov's, macvlan's and others'\n" +
+			"by their plugins' rules. It looks at texts alone: whether a device exists, only ADD finds.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			node, known, err := nodeSettings(n, nodeFile)
-			if err != nil {
-				return err
-			}
-			list := []verdict{}
-			var unread error // one input that cannot be read keeps no other from its verdict
-			for _, name := range args {
-				found, judgeErr := judgeFile(judging{file: name, node: node, known: known}, s.in)
-				unread = errors.Join(unread, judgeErr)
-				list = append(list, found...)
-			}
-			if asJSON {
-				err = printJSON(s.out, list)
-			} else {
-				printVerdicts(s.out, list)
-			}
-			if err = errors.Join(err, unread); err == nil && slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject }) {
-				return errFindings
-			}
-			return err
-		},
+		RunE: func(_ *cobra.Command, args []string) error { return a.run(n, s, args) },
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON array, also for one network")
-	cmd.Flags().StringVar(&nodeFile, "node", "", "settings of the node to judge for (default "+netconf.NodePath+"; none there: the defaults)")
+	cmd.Flags().BoolVar(&a.json, "json", false, "print a JSON array, also for one network")
+	cmd.Flags().BoolVar(&a.convert, "convert", false, "print the podfabric configurations that replace those of sriov, macvlan, ipvlan and host-device")
+	cmd.Flags().StringVar(&a.node, "node", "", "settings of the node to judge for (default "+netconf.NodePath+"; none there: the defaults)")
+	cmd.Flags().StringVar(&a.plugins, "plugins", "", "folder of the node's plugins, as /opt/cni/bin: a plugin that is not in it is refused")
+	cmd.MarkFlagsMutuallyExclusive("json", "convert")
 	return cmd
+}
+
+func (a asking) run(n noder, s streams, args []string) error {
+	var j judging
+	var err error
+	if j.node, j.known, err = nodeSettings(n, a.node); err != nil {
+		return err
+	}
+	if j.installed, err = installed(a.plugins); err != nil {
+		return err
+	}
+	list := []verdict{}
+	var converted conversions
+	var unread error // one input that cannot be read keeps no other from its verdict
+	for _, name := range args {
+		text, readErr := readInput(name, s.in)
+		if readErr != nil {
+			unread = errors.Join(unread, readErr)
+			continue
+		}
+		j.file = name
+		if a.convert {
+			converted.file(j, text, s.err)
+			continue
+		}
+		list = append(list, judge(j, text)...)
+	}
+	findings := slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject })
+	switch {
+	case a.convert:
+		err, findings = converted.print(s.out), converted.failed
+	case a.json:
+		err = printJSON(s.out, list)
+	default:
+		printVerdicts(s.out, list)
+	}
+	if err = errors.Join(err, unread); err == nil && findings {
+		return errFindings
+	}
+	return err
+}
+
+// installed reads the folder of a node's plugins; nil: none was named.
+func installed(folder string) (func(string) bool, error) {
+	if folder == "" {
+		return nil, nil //nolint:nilnil // what is not known is nil
+	}
+	entries, err := os.ReadDir(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the plugins: %s does not exist", folder)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the plugins: %w", err)
+	}
+	return func(name string) bool {
+		return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name && !e.IsDir() })
+	}, nil
 }
 
 // nodeSettings reads the node file. known is false when there is none: then nothing is held against a network that needs one.
@@ -93,14 +140,6 @@ func nodeSettings(n noder, file string) (node netconf.Node, known bool, err erro
 	}
 	node, err = netconf.ParseNode(text)
 	return node, true, err
-}
-
-func judgeFile(j judging, stdin io.Reader) ([]verdict, error) {
-	text, err := readInput(j.file, stdin)
-	if err != nil {
-		return nil, err
-	}
-	return judge(j, text)
 }
 
 // inputMax bounds an input, in bytes.
@@ -147,26 +186,15 @@ func printVerdicts(w io.Writer, list []verdict) {
 			line += ": " + *v.Reason
 		}
 		fmt.Fprintln(w, printable(line))
-		for _, text := range v.Warnings {
-			fmt.Fprintln(w, "    warning:", printable(text))
+		for i, text := range v.Warnings {
+			label := "    warning:"
+			if i >= len(v.Warnings)-v.notes {
+				label = "    note:"
+			}
+			fmt.Fprintln(w, label, printable(text))
 		}
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(w, "no network in it")
 	}
-}
-
-// looksYAML tells YAML from JSON that is broken.
-func looksYAML(file string, text []byte) bool {
-	if strings.HasSuffix(file, ".yaml") || strings.HasSuffix(file, ".yml") {
-		return !strings.HasPrefix(strings.TrimSpace(string(text)), "{")
-	}
-	for line := range strings.Lines(string(text)) {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
-		return line == "---" || strings.HasPrefix(line, "apiVersion:") || strings.HasPrefix(line, "kind:") || strings.HasPrefix(line, "metadata:")
-	}
-	return false
 }

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -13,30 +14,32 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podfabric/podfabric/nad"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// judgeText judges a text for a node of which nothing is known.
-func judgeText(t testing.TB, text string) []verdict {
+// judgeFile judges a text for a node of which nothing is known.
+func judgeFile(t testing.TB, name, text string) []verdict {
 	t.Helper()
 	node, err := netconf.ParseNode(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := judge(judging{file: "f.json", node: node}, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return list
+	return judge(judging{file: name, node: node}, []byte(text))
 }
 
-// nad wraps a configuration into a definition, as kubectl prints it.
-func nad(t testing.TB, name, resource, config string) string {
+func judgeText(t testing.TB, text string) []verdict {
+	t.Helper()
+	return judgeFile(t, "f.json", text)
+}
+
+// definition wraps a configuration into a definition, as kubectl prints it.
+func definition(t testing.TB, name, resource, config string) string {
 	t.Helper()
 	meta := map[string]any{"name": name}
 	if resource != "" {
-		meta["annotations"] = map[string]string{resourceName: resource}
+		meta["annotations"] = map[string]string{nad.ResourceName: resource}
 	}
 	text, err := json.MarshalIndent(map[string]any{
 		"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": meta, "spec": map[string]string{"config": config},
@@ -84,33 +87,35 @@ func TestJudge(t *testing.T) {
 		{"deep", "{" + head + ours + dev + ",\n\"ipam\":{\"type\":\"range\",\n\"ranges\":[[\n{\"subnet\":\"10.1.0.0/33\",\"scope\":\"node\"}]]}}", []string{"rail0|reject|-|ipam.ranges[0][0].subnet|4|"}},
 		{"no device", "{" + head + ours + "}", []string{"rail0|reject|-|deviceID|1|add the annotation"}},
 		{"no type", "{" + head + `"mtu":1}`, []string{`rail0|reject|-|type|1|add "type"`}},
-		{"type of a wrong shape", "{" + head + `"type":1}`, []string{`rail0|reject|-|type|1|add "type"`}},
-		{"another plugin's", "{" + head + `"type":"sriov"}`, []string{"rail0|warn|vf|-|-|it is of type \"sriov\""}},
-		{"another plugin's, not ours to replace", "{" + head + `"type":"bridge"}`, []string{"rail0|warn|-|-|-|it is of type"}},
-		{"not JSON", "{\n\n", []string{"-|reject|-|network configuration, line 3, column 1|3|complete the JSON"}},
-		{"empty", "", []string{"-|reject|-|network configuration, line 1, column 1|1|give a JSON object"}},
-		{"a list of values", "[1]", []string{"-|reject|-|network configuration, line 1, column 1|1|give a JSON object"}},
-		{"another kind of object", `{"kind":"Pod"}`, []string{"-|reject|-|kind|1|give a NetworkAttachmentDefinition"}},
-		{"a key twice", "{" + head + ours + dev + ",\n\"mtu\":1500,\n\"mtu\":9000}", []string{"rail0|reject|-|network configuration, line 3, column 1|3|write the key \"mtu\" once"}},
+		{"type of a wrong shape", "{" + head + `"type":1}`, []string{`rail0|reject|-|type|1|write "type"`}},
+		{"type in other letters", "{" + head + `"Type":"sriov"}`, []string{`rail0|reject|-|type|1|write "type" with exactly`}},
+		{"not JSON", "{\n\n", []string{"-|reject|-|-|1|complete the JSON"}},
+		{"empty", "", []string{"-|reject|-|-|1|write a configuration: the text is empty"}},
+		{"a list of values", "[1]", []string{"-|reject|-|-|1|give a JSON object"}},
+		{"another kind of object", `{"kind":"Pod"}`, []string{"-|reject|-|kind|1|give a NetworkAttachmentDefinition or a CNI configuration: this is a Pod"}},
+		{"a key twice", "{" + head + ours + dev + ",\n\"mtu\":1500,\n\"mtu\":9000}", []string{"rail0|reject|-|mtu|3|write the key \"mtu\" once"}},
 
 		{"a list", `{` + head + `"plugins":[{` + ours + dev + "},{\"type\":\"tuning\"}]}", []string{"rail0|accept|vf|-|-|-"}},
-		{"a list, wrong entry", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\n\"mtu\":\"x\"}]}", []string{"rail0|reject|-|mtu|3|set mtu"}},
-		{"a list, behind another plugin", "{" + head + "\"plugins\":[\n{\"type\":\"ptp\"},\n{" + ours + dev + ",\"link\":\"vf\"}]}", []string{"rail0|reject|-|prevResult|3|put podfabric first"}},
+		{"a list, wrong entry", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\n\"mtu\":\"x\"}]}", []string{"rail0|reject|-|plugins[0].mtu|3|set mtu"}},
+		{"a list, behind another plugin", "{" + head + "\"plugins\":[\n{\"type\":\"ptp\"},\n{" + ours + dev + ",\"link\":\"vf\"}]}", []string{"rail0|reject|-|plugins[1].prevResult|3|put podfabric first"}},
+		{"a list, chained", "{" + head + `"plugins":[{"type":"macvlan","master":"ens1"},{` + ours + "}]}", []string{"rail0|warn|chained|-|-|no resourceName"}},
 		{"a list, the entry has a name of its own", `{` + head + `"plugins":[{"name":"other",` + ours + dev + "}]}", []string{"rail0|accept|vf|-|-|-"}},
-		{"a list, a key twice", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\"mtu\":1,\"mtu\":2}]}", []string{"rail0|reject|-|-|2|write the key \"mtu\" once: plugins[0], found"}},
-		{"a list without us", `{` + head + `"plugins":[{"type":"tuning"}]}`, []string{"rail0|warn|-|-|-|no entry of plugins"}},
-		{"a list of nothing", `{` + head + `"plugins":[]}`, []string{"rail0|warn|-|-|-|no entry of plugins"}},
-		{"a list with an entry that is none", `{` + head + `"plugins":[{` + ours + dev + `},7]}`, []string{"rail0|accept|vf|-|-|-"}},
+		{"a list, a key twice", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\"mtu\":1,\"mtu\":2}]}", []string{"rail0|reject|-|plugins[0].mtu|2|write the key \"mtu\" once"}},
+		{"a list without us", `{` + head + `"plugins":[{"type":"tuning"}]}`, []string{"rail0|reject|-|plugins[0].type|1|put the plugin that makes the interface before it"}},
+		{"a list of nothing", `{` + head + `"plugins":[]}`, []string{"rail0|reject|-|plugins|1|write at least one plugin"}},
+		{"a list with an entry that is none", `{` + head + `"plugins":[{` + ours + dev + `},7]}`, []string{"rail0|reject|vf|plugins[1]|1|write plugins[1] as an object"}},
+		{"podfabric twice", `{` + head + `"plugins":[{` + ours + dev + `},{` + ours + `}]}`, []string{"rail0|reject|chained|plugins[1].type|1|drop the second podfabric"}},
+		{"rdma behind us, and we leave RDMA alone", `{` + head + `"plugins":[{` + ours + dev + `,"rdma":{"mode":"off"}},{"type":"rdma"}]}`, []string{"rail0|accept|vf|-|-|"}},
 
-		{"a definition", nad(t, "a", "", good), []string{"rail0|accept|vf|-|-|-"}},
-		{"a definition, the device comes from Multus", nad(t, "a", "x/y", "{"+head+ours+"}"), []string{"rail0|accept|vf|-|-|-"}},
-		{"the same in a list", nad(t, "a", "x/y", "{"+head+`"plugins":[{`+ours+"}]}"), []string{"rail0|accept|vf|-|-|-"}},
-		{"a definition without resource", nad(t, "a", "", "{"+head+ours+"}"), []string{"rail0|reject|-|deviceID|8|add the annotation"}},
-		{"a definition, its configuration has no name", nad(t, "a", "x/y", `{"cniVersion":"1.0.0",`+ours+"}"), []string{`a|reject|-|name|11|add a "name"`}},
-		{"a definition without configuration", nad(t, "a", "", ""), []string{"a|reject|-|spec.config|7|write the network's configuration into spec.config"}},
-		{"a definition, wrong inside", nad(t, "a", "x/y", "{\n"), []string{"a|reject|-|network configuration, line 2, column 1|11|complete the JSON"}},
+		{"a definition", definition(t, "a", "", good), []string{"rail0|accept|vf|-|-|-"}},
+		{"a definition, the device comes from Multus", definition(t, "a", "x/y", "{"+head+ours+"}"), []string{"rail0|accept|vf|-|-|-"}},
+		{"the same in a list", definition(t, "a", "x/y", "{"+head+`"plugins":[{`+ours+"}]}"), []string{"rail0|accept|vf|-|-|-"}},
+		{"a definition without resource", definition(t, "a", "", "{"+head+ours+"}"), []string{"rail0|reject|-|deviceID|8|add the annotation"}},
+		{"a definition, Multus puts its name in", definition(t, "a", "x/y", `{"cniVersion":"1.0.0",`+ours+"}"), []string{`a|accept|vf|-|-|-`}},
+		{"a definition without configuration", definition(t, "a", "", ""), []string{"a|warn|-|-|-|no spec.config"}},
+		{"a definition, wrong inside", definition(t, "a", "x/y", "{\n"), []string{"a|reject|-|spec.config|11|complete the JSON"}},
 		{
-			"a list of definitions", `{"kind":"List","items":[` + nad(t, "a", "", good) + "," + nad(t, "b", "", "{"+head+ours+dev+`,"mtu":"x"}`) + "]}",
+			"a list of definitions", `{"kind":"List","items":[` + definition(t, "a", "", good) + "," + definition(t, "b", "", "{"+head+ours+dev+`,"mtu":"x"}`) + "]}",
 			[]string{"rail0|accept|vf|-|-|-", "rail0|reject|-|mtu|"},
 		},
 		{"an empty list of definitions", `{"kind":"NetworkAttachmentDefinitionList","items":[]}`, nil},
@@ -140,32 +145,18 @@ func TestIgnored(t *testing.T) {
 	}
 }
 
-func TestLineAt(t *testing.T) {
-	t.Parallel()
-	const text = "{\n \"a\": {\n  \"b\": [\n   1,\n   {\"c\": 2}\n  ]\n },\n \"a b\":\n  3\n}"
-	for path, want := range map[string]int{
-		"": 1, "a": 2, "a.b": 3, "a.b[0]": 4, "a.b[1].c": 5, "a.b[1].d": 5, "a.b[7]": 3, "a.x.y": 2, "x": 1, "a b": 9,
-	} {
-		if got := lineAt([]byte(text), path); got != want {
-			t.Errorf("lineAt(%q) = %d, want %d", path, got, want)
-		}
-	}
-	if got := lineAt([]byte("{"), "a"); got != 0 {
-		t.Errorf("lineAt of what is broken = %d, want 0", got)
-	}
-}
-
-// FuzzJudge: no input makes it fail, every verdict is complete, and a line is one of the file's.
+// FuzzJudge: no input makes it fail, every verdict is complete, and a line is one of the file's. What it judges, it converts or
+// refuses to.
 func FuzzJudge(f *testing.F) {
-	f.Add(`{"cniVersion":"1.0.0","name":"a","type":"podfabric"}`)
-	f.Add(`{"plugins":[{"type":"podfabric","mtu":"x"},3],"cniVersion":1}`)
-	f.Add(nad(f, "a", "x/y", `{"plugins":[{"type":"podfabric"}]}`))
-	f.Add(`{"kind":"List","items":[{"kind":"List","items":[3]}]}`)
-	f.Fuzz(func(t *testing.T, text string) {
-		if looksYAML("f.json", []byte(text)) {
-			return
-		}
-		for _, v := range judgeText(t, text) {
+	f.Add("f.json", `{"cniVersion":"1.0.0","name":"a","type":"podfabric"}`)
+	f.Add("-", `{"plugins":[{"type":"podfabric","mtu":"x"},3],"cniVersion":1}`)
+	f.Add("f.json", definition(f, "a", "x/y", `{"plugins":[{"type":"podfabric"}]}`))
+	f.Add("-", `{"kind":"List","items":[{"kind":"List","items":[3]}]}`)
+	for _, name := range networkFiles(f) {
+		f.Add(filepath.Base(name), string(readFile(f, name)))
+	}
+	f.Fuzz(func(t *testing.T, name, text string) {
+		for _, v := range judgeFile(t, name, text) {
 			if v.Warnings == nil || v.Ignored == nil || (v.Verdict == reject) != (v.Reason != nil) || v.Verdict == warn && len(v.Warnings) == 0 {
 				t.Errorf("%q: %+v", text, v)
 			}
@@ -173,7 +164,32 @@ func FuzzJudge(f *testing.F) {
 				t.Errorf("%q: line %d", text, *v.Line)
 			}
 		}
+		var c conversions
+		var said bytes.Buffer
+		c.file(judging{file: name}, []byte(text), &said)
+		if c.failed && said.Len() == 0 {
+			t.Errorf("%q: not converted, and nothing said", text)
+		}
 	})
+}
+
+// networkFiles are the configurations of testdata.
+func networkFiles(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/networks/*.[jy]*")
+	if err != nil || len(files) < 40 {
+		t.Fatalf("testdata/networks: %d files, %v", len(files), err)
+	}
+	return files
+}
+
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 func TestPromised(t *testing.T) {
