@@ -27,7 +27,7 @@ func (s *Session) Links(ctx context.Context) ([]attach.Candidate, error) {
 		}
 		c := attach.Candidate{
 			Name: l.name, AltNames: slices.Clone(l.alt), Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), Device: l.dev,
-			Default: l.dflt,
+			Default: k.carries(l),
 		}
 		if f := k.function(l.dev); f != nil {
 			c.Path, c.VF = f.path(), f.VF
@@ -63,8 +63,8 @@ func (s *Session) Behind(ctx context.Context, ifname string) (attach.Behind, err
 		return attach.Behind{}, conflict("find interface %s in the pod", ifname)
 	}
 	out := attach.Behind{Device: l.dev, Kind: l.kind, Type: l.typ, MAC: l.address()}
-	if len(l.lowers) == 1 && l.lowers[0].ns == k.host {
-		out.Master = attach.Lower{Name: l.lowers[0].name, Index: l.lowers[0].index}
+	if m := outOf(s.pod, l); m != nil && m.ns == k.host {
+		out.Master = attach.Lower{Name: m.name, Index: m.index}
 	}
 	return out, nil
 }

@@ -75,7 +75,7 @@ func (k *Kernel) AddSF(spec SF) {
 func (k *Kernel) AddVF(spec VF) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := &function{spec: spec, vf: attach.VFState{MAC: noMAC, Proto: "802.1q", Spoofchk: true, LinkState: "auto"}}
+	f := &function{spec: spec, vf: attach.VFState{MAC: noMAC, Proto: plainVLAN, Spoofchk: true, LinkState: "auto"}}
 	f.Function = attach.Function{
 		ID: spec.ID, Exists: true, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA, Resets: true,
 	}

@@ -5,6 +5,7 @@ package attachtest_test
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -153,7 +154,12 @@ func TestGIDsThroughUppers(t *testing.T) {
 		if diff := cmp.Diff([]string{"10.9.0.1 bond0"}, v4("mlx5_0")); diff != "" {
 			t.Errorf("%s, without (-want +got):\n%s", mode, diff)
 		}
-		k.SetLink(busOf(0), "", 0, false) // review.md lab 7: GIDs outlive a PF that goes down
+		k.SetLink(busOf(0), "", 0, false) // review.md lab 7: GIDs outlive a PF that goes down; a VLAN on it is down too
+		links := mustLinks(t, s)
+		i := slices.IndexFunc(links, func(l attach.Candidate) bool { return l.Name == "ens1f0.100" })
+		if f, err := s.Observe(t.Context(), attach.Query{Master: attach.Lower{Index: links[i].Index}}); err != nil || f.Master.Up {
+			t.Errorf("VLAN on a PF that is down: %+v, error %v", f.Master, err)
+		}
 		if got := v4("mlx5_0"); len(got) != 1 {
 			t.Errorf("%s, PF down: %q", mode, got)
 		}

@@ -58,7 +58,7 @@ func (s *Session) setUp(step attach.SetUp) error {
 			return err
 		}
 	}
-	return s.setLink(step.Link, func(l *link) bool { return l.up == step.To }, func(l *link) { setUp(l, step.To) })
+	return s.setLink(step.Link, func(l *link) bool { return l.up == step.To }, func(l *link) { s.k.setUp(l, step.To) })
 }
 
 // setMTU: what sits on a link has no larger one than it; an ipvlan's is always the same (NETDEV_CHANGEMTU in macvlan.c,
@@ -87,13 +87,19 @@ func (s *Session) setLink(p attach.Place, done func(*link) bool, change func(*li
 	return nil
 }
 
-// setUp: a link that goes down loses its routes and its IPv6 addresses.
-func setUp(l *link, up bool) {
+// setUp: a link that goes down loses its routes and its IPv6 addresses. The VLANs on it go up and down with it
+// (vlan_device_event; seen on 7.3.4); macvlans and ipvlans stay up and have no carrier [review.md lab 7].
+func (k *Kernel) setUp(l *link, up bool) {
 	l.up = up
 	if up {
 		l.makeLocal()
-		return
+	} else {
+		l.routes, l.local = nil, netip.Addr{}
+		l.addrs = slices.DeleteFunc(l.addrs, isIPv6)
 	}
-	l.routes, l.local = nil, netip.Addr{}
-	l.addrs = slices.DeleteFunc(l.addrs, isIPv6)
+	for _, x := range k.uppers(l) {
+		if x.kind == vlan {
+			k.setUp(x, up)
+		}
+	}
 }

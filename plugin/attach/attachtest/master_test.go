@@ -30,6 +30,7 @@ func TestObserveMaster(t *testing.T) {
 	k.AddBond("bond1", "ens1f2")
 	k.AddVLAN("bond0", "bond0.7", 7)
 	k.SetDefault("bond0.7", true)
+	k.SetDefault("bond1", true)
 	tests := []struct {
 		master string
 		want   attach.Master
@@ -40,7 +41,8 @@ func TestObserveMaster(t *testing.T) {
 		{"ens1f0.100", attach.Master{Kind: "vlan", MTU: 9000, RDMA: []string{"mlx5_0"}}, busOf(0), "mlx5_0"},
 		{"bond0", attach.Master{Kind: "bond", MTU: 1500, RDMA: []string{"mlx5_0", "mlx5_1"}}, busOf(0), "mlx5_0"},
 		{"bond0.7", attach.Master{Kind: "vlan", MTU: 1500, Default: true, RDMA: []string{"mlx5_0", "mlx5_1"}}, busOf(0), "mlx5_0"},
-		{"bond1", attach.Master{Kind: "bond", MTU: 1500}, busOf(2), ""},
+		{"ens1f2", attach.Master{Kind: "device", MTU: 1500, Default: true}, busOf(2), ""}, // as a port
+		{"bond1", attach.Master{Kind: "bond", MTU: 1500, Default: true}, busOf(2), ""},
 		{"vf0", attach.Master{Kind: "device", MTU: 1500, RDMA: []string{"mlx5_2"}}, fn(0), "mlx5_2"},
 		{"dummy0", attach.Master{Kind: "dummy", MTU: 1500}, bus.ID{}, ""},
 	}
@@ -149,10 +151,6 @@ func TestBehind(t *testing.T) {
 	f, err := s.Observe(t.Context(), attach.Query{Device: fn(0)})
 	if err != nil || f.Link == nil || f.Link.Place != at(attach.Pod, "sriov") || !f.Link.Up || f.RDMA.NS != attach.Host {
 		t.Errorf("facts of a VF that another plugin gave: %+v, error %v", f.Link, err)
-	}
-	f, err = s.Observe(t.Context(), attach.Query{Own: attach.OwnLink{Kind: "veth", Name: "eth0"}})
-	if err != nil || f.Link == nil || f.Link.Name != "eth0" {
-		t.Errorf("facts of a veth: %+v, error %v", f.Link, err)
 	}
 	k.Give(busOf(0), podB, "x") // a master that cannot be seen
 	if got := behind(t, s, "mv"); got.Master != (attach.Lower{}) {

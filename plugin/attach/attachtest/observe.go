@@ -23,16 +23,11 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	defer k.mu.Unlock()
 	k.look()
 	f := attach.Facts{Mode: k.mode, Function: attach.Function{ID: q.Device}}
-	switch {
-	case q.Master != attach.Lower{}:
+	if q.Master.Index != 0 {
 		s.masterFacts(q, &f)
-	case q.Device.IsZero():
-		f.Link = s.linkFacts(k.owned(s.at(attach.Pod), q.Own, true))
-	default:
-		if fn := k.function(q.Device); fn != nil {
-			s.functionFacts(fn, q.VF, &f)
-			f.Link = s.linkFacts(fn.link)
-		}
+	} else if fn := k.function(q.Device); fn != nil {
+		s.functionFacts(fn, q.VF, &f)
+		f.Link = s.linkFacts(fn.link)
 	}
 	for _, d := range k.rdma {
 		if d.soft && q.Soft != "" && d.name == q.Soft {
@@ -79,15 +74,17 @@ func (s *Session) functionFacts(fn *function, asked bool, f *attach.Facts) {
 }
 
 // masterFacts are of the link at home, the first function below it, by the name of its RDMA device, and the link of the
-// attachment itself.
+// attachment itself, which sits on it. A master that is gone leaves all three away.
 func (s *Session) masterFacts(q attach.Query, f *attach.Facts) {
-	f.Link = s.linkFacts(s.k.owned(s.at(attach.Pod), q.Own, true))
+	f.Function = attach.Function{Number: -1, NUMA: -1}
 	l := s.k.masterAt(q.Master.Index)
 	if l == nil {
 		return
 	}
+	pod := s.at(attach.Pod)
+	f.Link = s.linkFacts(s.k.owned(pod, q.Own, true, func(x *link) bool { return outOf(pod, x) == l }))
 	f.Master = &attach.Master{
-		Name: l.name, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu, Up: l.up, Default: l.dflt,
+		Name: l.name, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu, Up: l.up, Default: s.k.carries(l),
 	}
 	below := s.k.below(l)
 	for _, fn := range below {

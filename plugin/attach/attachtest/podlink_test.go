@@ -31,13 +31,22 @@ func TestPodsChangeTheirLinks(t *testing.T) {
 		{"deleted", func(k *attachtest.Kernel) { k.DelPodLink(podA, "net1") }, "", false},
 		{"deleted, and another of its MAC made", func(k *attachtest.Kernel) {
 			k.DelPodLink(podA, "net1")
-			k.MakeMacvlan(podA, "twin", "ens1f1")
+			k.MakeMacvlan(podA, "twin", "ens1f0")
 			k.SetPodMAC(podA, "twin", ownMAC)
 		}, "twin", false},
 		{"a twin of its MAC beside it", func(k *attachtest.Kernel) {
-			k.MakeMacvlan(podA, "a", "ens1f1")
+			k.MakeMacvlan(podA, "a", "ens1f0")
 			k.SetPodMAC(podA, "a", ownMAC)
 		}, "net1", false},
+		{"two twins, and none of its name", func(k *attachtest.Kernel) {
+			k.MakeMacvlan(podA, "a", "ens1f0")
+			k.SetPodMAC(podA, "a", ownMAC)
+			k.RenamePodLink(podA, "net1", "b")
+		}, "", false},
+		{"another in its place on another master", func(k *attachtest.Kernel) {
+			k.DelPodLink(podA, "net1")
+			k.MakeMacvlan(podA, "net1", "ens1f1")
+		}, "", true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -180,21 +180,45 @@ func (k *Kernel) podLink(path, name string) *link {
 	return l
 }
 
-// owned finds the link of an attachment in a namespace: by kind and MAC, since a pod may rename it, and if byName by its kind
-// and name. A MAC that two have says nothing by itself.
-func (k *Kernel) owned(ns *netns, own attach.OwnLink, byName bool) *link {
-	var found *link
+// owned finds the link of an attachment in a namespace, among those that are fit: by kind and MAC, since a pod may rename it,
+// and if byName else by its kind and name. Of several with one MAC the name tells.
+func (k *Kernel) owned(ns *netns, own attach.OwnLink, byName bool, fit func(*link) bool) *link {
+	var kind, mac []*link
 	for _, l := range k.links {
-		if ns == nil || l.ns != ns || l.kind != own.Kind {
+		if l.ns != ns || l.kind != own.Kind || !fit(l) {
 			continue
 		}
-		named, same := l.name == own.Name, own.MAC != "" && l.address() == own.MAC
-		switch {
-		case same && (named || found == nil || found.address() != own.MAC):
-			found = l
-		case named && byName && found == nil:
-			found = l
+		kind = append(kind, l)
+		if own.MAC != "" && l.address() == own.MAC {
+			mac = append(mac, l)
 		}
 	}
-	return found
+	switch {
+	case len(mac) == 1:
+		return mac[0]
+	case len(mac) > 1:
+		kind = mac
+	case !byName:
+		return nil
+	}
+	if i := slices.IndexFunc(kind, func(l *link) bool { return l.name == own.Name }); i >= 0 {
+		return kind[i]
+	}
+	return nil
+}
+
+// outOf is the link outside of a namespace that l in it sits on, through others of it; nil: none, or more than one.
+func outOf(ns *netns, l *link) *link {
+	for l.ns == ns {
+		if len(l.lowers) != 1 {
+			return nil
+		}
+		l = l.lowers[0]
+	}
+	return l
+}
+
+// carries tells whether the default route leads through a link, itself or as a port of a bond.
+func (k *Kernel) carries(l *link) bool {
+	return l.dflt || slices.ContainsFunc(k.uppers(l), func(x *link) bool { return x.kind == bond && x.dflt })
 }

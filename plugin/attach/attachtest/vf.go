@@ -14,8 +14,15 @@ import (
 // ErrNotTaken is what a SetVF step fails with when the driver said yes and did not do it.
 var ErrNotTaken = errors.New("the driver did not take the setting")
 
-// RefuseVF lets the drivers of all PFs refuse one setting with err; nil takes that back. igb has no link_state, min_tx_rate and
-// 802.1ad (design.md §9.18).
+// LikeIGB lets a PF refuse what igb refuses: link_state, a least rate, 802.1ad, each with igb's errno (seen on 7.3.4).
+func (k *Kernel) LikeIGB(pf bus.ID) { k.in(func() { k.function(pf).Driver = igb }) }
+
+const (
+	igb       = "igb"
+	plainVLAN = "802.1q"
+)
+
+// RefuseVF lets the drivers of all PFs refuse one setting with err; nil takes that back.
 func (k *Kernel) RefuseVF(what attach.VFSetting, err error) {
 	k.in(func() {
 		if k.vfRefused == nil {
@@ -38,7 +45,7 @@ func (k *Kernel) IgnoreVF(what attach.VFSetting, ignore bool) {
 // SetVFState is what another tool left a VF with. An empty MAC, Proto or LinkState is the driver's default.
 func (k *Kernel) SetVFState(a bus.ID, v attach.VFState) {
 	k.in(func() {
-		for p, def := range map[*string]string{&v.MAC: noMAC, &v.Proto: "802.1q", &v.LinkState: "auto"} {
+		for p, def := range map[*string]string{&v.MAC: noMAC, &v.Proto: plainVLAN, &v.LinkState: "auto"} {
 			if *p == "" {
 				*p = def
 			}
@@ -135,8 +142,15 @@ func (s *Session) setVF(step attach.SetVF) error {
 // (mlx5_eswitch_set_vport_vlan, _spoofchk, _trust), 12 bits of VLAN and 3 of QoS are all there is (mlx5, igb), and a
 // group address is no MAC (igb_ndo_set_vf_mac).
 func (k *Kernel) refuseVF(f *function, what attach.VFSetting, want attach.VFState) error {
-	offloaded := k.pfAtHome(f).ESwitch == "switchdev"
+	pf := k.pfAtHome(f)
+	offloaded := pf.ESwitch == "switchdev"
 	switch {
+	case pf.Driver == igb && what == attach.VFLinkState:
+		return syscall.EOPNOTSUPP
+	case pf.Driver == igb && what == attach.VFRate && want.MinTxRate != 0:
+		return syscall.EINVAL
+	case pf.Driver == igb && what == attach.VFVLAN && want.Proto != plainVLAN:
+		return syscall.EPROTONOSUPPORT
 	case offloaded && (what == attach.VFVLAN || what == attach.VFSpoofchk || what == attach.VFTrust):
 		return syscall.EOPNOTSUPP
 	case what == attach.VFVLAN && (want.VLAN < 0 || want.VLAN > 4095 || want.QoS < 0 || want.QoS > 7):
@@ -154,6 +168,9 @@ func merge(v, to attach.VFState, what attach.VFSetting) attach.VFState {
 	switch what {
 	case attach.VFVLAN:
 		v.VLAN, v.QoS, v.Proto = to.VLAN, to.QoS, to.Proto
+		if v.Proto == "" || v.VLAN == 0 {
+			v.Proto = plainVLAN // without a VLAN there is no other
+		}
 	case attach.VFMAC:
 		v.MAC = to.MAC
 	case attach.VFRate:
@@ -180,7 +197,7 @@ func (s *Session) resetFunction(step attach.ResetFunction) error {
 	s.k.call()
 	f.resets++
 	if f.link != nil {
-		setUp(f.link, false)
+		s.k.setUp(f.link, false)
 	}
 	s.k.syncGIDs()
 	return nil

@@ -99,6 +99,9 @@ func TestSetVFRefusals(t *testing.T) {
 		{name: "VLAN in switchdev", want: syscall.EOPNOTSUPP, step: set(attach.VFVLAN, nil), setup: func(k *attachtest.Kernel) { k.SetESwitch(busOf(0), "switchdev") }},
 		{name: "spoofchk in switchdev", want: syscall.EOPNOTSUPP, step: set(attach.VFSpoofchk, nil), setup: func(k *attachtest.Kernel) { k.SetESwitch(busOf(0), "switchdev") }},
 		{name: "driver without it", want: syscall.EOPNOTSUPP, step: set(attach.VFLinkState, nil), setup: func(k *attachtest.Kernel) { k.RefuseVF(attach.VFLinkState, syscall.EOPNOTSUPP) }},
+		{name: "igb: link_state", want: syscall.EOPNOTSUPP, step: set(attach.VFLinkState, nil), setup: func(k *attachtest.Kernel) { k.LikeIGB(busOf(0)) }},
+		{name: "igb: least rate", want: syscall.EINVAL, step: set(attach.VFRate, nil), setup: func(k *attachtest.Kernel) { k.LikeIGB(busOf(0)) }},
+		{name: "igb: 802.1ad", want: syscall.EPROTONOSUPPORT, step: set(attach.VFVLAN, nil), setup: func(k *attachtest.Kernel) { k.LikeIGB(busOf(0)) }},
 		{name: "driver that does not do it", want: attachtest.ErrNotTaken, step: set(attach.VFTrust, nil), setup: func(k *attachtest.Kernel) { k.IgnoreVF(attach.VFTrust, true) }},
 		{name: "VLAN too large", want: syscall.EINVAL, step: set(attach.VFVLAN, func(v *attach.VFState) { v.VLAN = 4096 })},
 		{name: "QoS too large", want: syscall.EINVAL, step: set(attach.VFVLAN, func(v *attach.VFState) { v.QoS = 8 })},
@@ -122,6 +125,11 @@ func TestSetVFRefusals(t *testing.T) {
 		})
 	}
 	k, s := withVFs(t)
+	must(t, s, set(attach.VFVLAN, func(v *attach.VFState) { v.VLAN, v.QoS = 0, 0 }))
+	if k.Changes() != 0 {
+		t.Error("no VLAN of another protocol is another state")
+	}
+	must(t, s, set(attach.VFVLAN, func(v *attach.VFState) { v.Proto = "" }))
 	k.SetESwitch(busOf(0), "switchdev")
 	must(t, s, set(attach.VFMAC, nil))
 	k.RefuseVF(attach.VFTrust, syscall.EPERM)

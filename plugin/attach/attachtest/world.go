@@ -100,7 +100,7 @@ func (k *Kernel) DelPodLink(path, name string) { k.in(func() { k.dropLink(k.podL
 
 // SetPodUp sets the state of any link of a namespace.
 func (k *Kernel) SetPodUp(path, name string, up bool) {
-	k.in(func() { setUp(k.podLink(path, name), up); k.syncGIDs() })
+	k.in(func() { k.setUp(k.podLink(path, name), up); k.syncGIDs() })
 }
 
 // PutAddr puts an address on any link of a namespace, as the plugin before in a chain does, or the node's owner.
@@ -117,7 +117,7 @@ func (k *Kernel) Give(a bus.ID, path, name string) {
 	k.in(func() {
 		l := k.function(a).link
 		k.relocate(l, k.nsOf(path), name)
-		setUp(l, path != "")
+		k.setUp(l, path != "")
 		k.syncGIDs()
 	})
 }
@@ -151,7 +151,7 @@ func (k *Kernel) SetLink(a bus.ID, mac string, mtu int, up bool) {
 		if mtu != 0 {
 			k.setMTU(l, mtu)
 		}
-		setUp(l, up)
+		k.setUp(l, up)
 		k.syncGIDs()
 	})
 }
