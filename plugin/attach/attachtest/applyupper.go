@@ -99,7 +99,7 @@ func (s *Session) delLink(step attach.DelLink) error {
 	if ns == nil {
 		return conflict("find %s %s", step.Kind, step.Link)
 	}
-	l := s.k.owned(ns, attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC}, step.MAC == "", func(*link) bool { return true })
+	l := s.k.owned(ns, attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC}, step.MAC == "", anyLink)
 	if l == nil {
 		return nil
 	}

@@ -152,6 +152,10 @@ func TestBehind(t *testing.T) {
 	if err != nil || f.Link == nil || f.Link.Place != at(attach.Pod, "sriov") || !f.Link.Up || f.RDMA.NS != attach.Host {
 		t.Errorf("facts of a VF that another plugin gave: %+v, error %v", f.Link, err)
 	}
+	f, err = s.Observe(t.Context(), attach.Query{Own: attach.OwnLink{Kind: "veth", Name: "eth0"}})
+	if err != nil || f.Link == nil || f.Link.Name != "eth0" || f.Master != nil {
+		t.Errorf("facts of a veth: %+v, error %v", f.Link, err)
+	}
 	k.Give(busOf(0), podB, "x") // a master that cannot be seen
 	if got := behind(t, s, "mv"); got.Master != (attach.Lower{}) {
 		t.Errorf("master away: %+v", got)

@@ -23,9 +23,12 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 	defer k.mu.Unlock()
 	k.look()
 	f := attach.Facts{Mode: k.mode, Function: attach.Function{ID: q.Device}}
-	if q.Master.Index != 0 {
+	switch fn := k.function(q.Device); {
+	case q.Master.Index != 0:
 		s.masterFacts(q, &f)
-	} else if fn := k.function(q.Device); fn != nil {
+	case q.Device.IsZero(): // a chained interface with nothing behind it
+		f.Link = s.linkFacts(k.owned(s.at(attach.Pod), q.Own, true, anyLink))
+	case fn != nil:
 		s.functionFacts(fn, q.VF, &f)
 		f.Link = s.linkFacts(fn.link)
 	}

@@ -207,6 +207,8 @@ func (k *Kernel) owned(ns *netns, own attach.OwnLink, byName bool, fit func(*lin
 	return nil
 }
 
+func anyLink(*link) bool { return true }
+
 // outOf is the link outside of a namespace that l in it sits on, through others of it; nil: none, or more than one.
 func outOf(ns *netns, l *link) *link {
 	for l.ns == ns {
