@@ -142,6 +142,10 @@ func refusals() []refusal {
 			netconf.CodeTryLater, "wait for the RDMA device to come home", "RDMA device mlx5_4 of 0000:3b:10.0", "in this very pod", "at home",
 		},
 		{
+			"two RDMA devices", func(_ *C, _ *N, f *F) { f.RDMA.Beside = []string{"mlx5_7"} },
+			netconf.CodeDevice, "use a device with one RDMA device", "RDMA device mlx5_4 of 0000:3b:10.0", "beside it mlx5_7", "1",
+		},
+		{
 			"two ports", func(_ *C, _ *N, f *F) { f.RDMA.Ports = 2 },
 			netconf.CodeDevice, "use a device with one RDMA port", "RDMA device mlx5_4 of 0000:3b:10.0", "2 ports", "1",
 		},

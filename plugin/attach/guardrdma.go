@@ -102,6 +102,9 @@ func (g guard) device(dev RDMA) *netconf.Problem {
 		if dev.NS == Pod {
 			p.Found = "in this very pod"
 		}
+	case len(dev.Beside) > 0:
+		p.Remedy = "use a device with one RDMA device, or set rdma.mode to off"
+		p.Found, p.Right = "beside it "+strings.Join(dev.Beside, ", "), "1: which of them belongs to the netdev cannot be told"
 	case dev.Ports > 1:
 		p.Remedy = "use a device with one RDMA port, or set rdma.mode to off"
 		p.Found, p.Right = fmt.Sprintf("%d ports", dev.Ports), "1: which port is the netdev's cannot be told to the pod"

@@ -142,7 +142,8 @@ func upper() []planned {
 		},
 		{
 			name: "macvlan-passthru", mode: attach.Shared, addrs: v4,
-			conf: on(mac, "ens1f0v2", func(c *netconf.Conf) { c.Macvlan.Mode = netconf.MacvlanPassthru }),
+			conf:  on(mac, "ens1f0v2", func(c *netconf.Conf) { c.Macvlan.Mode = netconf.MacvlanPassthru }),
+			setup: func(k *attachtest.Kernel) { k.SetLink(plainVF(), "", 0, true) },
 		},
 		{
 			name: "macvlan-vlan", mode: attach.Shared, addrs: v4, conf: on(mac, "ens1f0.100"),
@@ -150,7 +151,8 @@ func upper() []planned {
 		},
 		{
 			name: "macvlan-soft-roce", mode: attach.Exclusive, addrs: v4, soft: soft,
-			conf: on(mac, "ens1f0v2", func(c *netconf.Conf) { c.RDMA.SoftRoCE = true }),
+			conf:  on(mac, "ens1f0v2", func(c *netconf.Conf) { c.RDMA.SoftRoCE = true }),
+			setup: func(k *attachtest.Kernel) { k.SetLink(plainVF(), "", 0, true) },
 		},
 		{name: "ipvlan", mode: attach.Shared, conf: on(ip, "ens1f0"), addrs: v4},
 		{
@@ -181,11 +183,17 @@ func chains() []planned {
 		{name: "chained-vf-off", mode: attach.Exclusive, conf: behind(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAOff }), setup: sriov},
 		{
 			name: "chained-macvlan", mode: attach.Shared, conf: behind(), addrs: v4,
-			setup: func(k *attachtest.Kernel) { k.MakeMacvlan(podPath, "net1", "ens1f0") },
+			setup: func(k *attachtest.Kernel) {
+				k.MakeMacvlan(podPath, "net1", "ens1f0")
+				k.PutAddr(podPath, "net1", v4.Addrs[0].Prefix)
+			},
 		},
 		{
 			name: "chained-ipvlan", mode: attach.Shared, conf: behind(), addrs: v4,
-			setup: func(k *attachtest.Kernel) { k.MakeIpvlan(podPath, "net1", "ens1f0") },
+			setup: func(k *attachtest.Kernel) {
+				k.MakeIpvlan(podPath, "net1", "ens1f0")
+				k.PutAddr(podPath, "net1", v4.Addrs[0].Prefix)
+			},
 		},
 		{
 			name: "chained-soft-roce", mode: attach.Exclusive, soft: soft, conf: behind(func(c *netconf.Conf) { c.RDMA.SoftRoCE = true }),

@@ -88,40 +88,58 @@ func TestPickRefuses(t *testing.T) {
 		remedy, found, right string
 	}{
 		{
-			"no such name", netconf.Selector{Name: "ens9"}, netconf.CodeTryLater, none, `"ens9", which no link of the node is`,
+			"no such name",
+			netconf.Selector{Name: "ens9"},
+			netconf.CodeTryLater, none, `"ens9", which no link of the node is`,
 			"one of lo, eno1 (0000:00:1f.6, irdma0), ens1f0np0 (0000:3b:00.0, mlx5_0), ens1f1np1 (0000:3b:00.1, mlx5_1), ens1f0np0.100, bond0, " +
 				"en3f0 (mlx5_core.sf.4, mlx5_3)",
 		},
 		{
-			"no such address", netconf.Selector{PCI: wholePF()}, netconf.CodeTryLater, none,
+			"no such address",
+			netconf.Selector{PCI: wholePF()},
+			netconf.CodeTryLater, none,
 			"PCI device 0000:5e:00.0, which no link of the node is", hardware,
 		},
 		{
-			"no such RDMA device", netconf.Selector{RDMA: "mlx5_10"}, netconf.CodeTryLater, none,
+			"no such RDMA device",
+			netconf.Selector{RDMA: "mlx5_10"},
+			netconf.CodeTryLater, none,
 			"RDMA device mlx5_10, which no link of the node is", hardware,
 		},
 		{
-			"no such pattern", netconf.Selector{PFNames: []string{"ib*", "ens1f0v*"}}, netconf.CodeTryLater, none,
+			"no such pattern",
+			netconf.Selector{PFNames: []string{"ib*", "ens1f0v*"}},
+			netconf.CodeTryLater, none,
 			`PF named as ["ib*" "ens1f0v*"], which no link of the node is`, hardware,
 		},
 		{
-			"no such MAC", netconf.Selector{MAC: "02:00:00:00:00:99"}, netconf.CodeTryLater, none,
+			"no such MAC",
+			netconf.Selector{MAC: "02:00:00:00:00:99"},
+			netconf.CodeTryLater, none,
 			"MAC 02:00:00:00:00:99, which no link of the node is", hardware,
 		},
 		{
-			"no such path", netconf.Selector{Path: "/sys/devices/pci0000:00"}, netconf.CodeTryLater, none,
+			"no such path",
+			netconf.Selector{Path: "/sys/devices/pci0000:00"},
+			netconf.CodeTryLater, none,
 			"path /sys/devices/pci0000:00, which no link of the node is", hardware,
 		},
 		{
-			"two PFs", netconf.Selector{PFNames: []string{"ens1f*"}}, netconf.CodeInvalid, some,
+			"two PFs",
+			netconf.Selector{PFNames: []string{"ens1f*"}},
+			netconf.CodeInvalid, some,
 			`PF named as ["ens1f*"], which fits ens1f0np0 (0000:3b:00.0, mlx5_0), ens1f1np1 (0000:3b:00.1, mlx5_1)`, "one link",
 		},
 		{
-			"the default route by accident", netconf.Selector{PFNames: []string{"en[a-o]*"}}, netconf.CodeInUse, own,
+			"the default route by accident",
+			netconf.Selector{PFNames: []string{"en[a-o]*"}},
+			netconf.CodeInUse, own,
 			`PF named as ["en[a-o]*"], which is eno1 (0000:00:1f.6, irdma0)`, "a link without the default route",
 		},
 		{
-			"the default route by RDMA device", netconf.Selector{RDMA: "irdma0"}, netconf.CodeInUse, own,
+			"the default route by RDMA device",
+			netconf.Selector{RDMA: "irdma0"},
+			netconf.CodeInUse, own,
 			"RDMA device irdma0, which is eno1 (0000:00:1f.6, irdma0)", "a link without the default route",
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -94,7 +95,7 @@ func TestRunUndoesWhatTheKernelRefuses(t *testing.T) {
 
 func plan(t *testing.T, name string) planned {
 	t.Helper()
-	for _, p := range plans() {
+	for _, p := range slices.Concat(plans(), chains()) {
 		if p.name == name {
 			return p
 		}
