@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
@@ -102,6 +103,9 @@ func (a *adding) begin(ctx context.Context) error {
 	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
 		return err
 	}
+	if err = a.unshared(facts); err != nil {
+		return err
+	}
 	if a.rec.Before, err = a.homed(facts); err != nil {
 		return err
 	}
@@ -115,6 +119,29 @@ func (a *adding) begin(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("claim %s: %w", a.rec.Device, err), a.Records.Drop(a.rec.Owner, a.rec.Device))
 	}
 	return nil
+}
+
+// unshared refuses to move a device whole that other pods' links sit on: those in their namespaces cannot be seen from home, and
+// would die with it.
+func (a *adding) unshared(facts attach.Facts) error {
+	if a.conf.Kind != netconf.KindDevice || a.node.Overrides(facts.Function.ID) {
+		return nil
+	}
+	records, _ := a.Records.List() // one that cannot be read is of a pod that nobody knows to live
+	var users []string
+	for _, rec := range records {
+		if rec.Master.Index != 0 && rec.Before.Function.ID == facts.Function.ID {
+			users = append(users, fmt.Sprintf("%s of pod %s", rec.Owner.IfName, rec.Pod))
+		}
+	}
+	if len(users) == 0 {
+		return nil
+	}
+	return &netconf.Problem{
+		Code:   netconf.CodeInUse,
+		Remedy: "delete the pods that have a macvlan or ipvlan on the device, use another one, or list it in overrideGuards of " + netconf.NodePath,
+		Field:  "device " + facts.Function.ID.String(), Found: strings.Join(users, ", ") + " on it", Right: "shared by nobody",
+	}
 }
 
 // homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another

@@ -3,6 +3,7 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,10 +42,12 @@ func (a *adding) master(ctx context.Context) error {
 	}
 	a.rec.Master = attach.Lower{Name: found.Name, Index: found.Index}
 	a.rec.Own = attach.OwnLink{Kind: string(a.conf.Kind), Name: a.rec.Owner.IfName}
-	if a.conf.Kind == netconf.KindMacvlan && a.conf.Macvlan.Mode != netconf.MacvlanPassthru {
-		if a.conf.MAC == "" {
-			a.conf.MAC = attach.OwnMAC(a.rec.Owner)
-		}
+	switch {
+	case a.conf.Kind != netconf.KindMacvlan:
+	case a.conf.Macvlan.Mode == netconf.MacvlanPassthru:
+		a.rec.Own.MAC = found.MAC // its master's, and it is alone on it
+	default:
+		a.conf.MAC = cmp.Or(a.conf.MAC, attach.OwnMAC(a.rec.Owner))
 		a.rec.Own.MAC = a.conf.MAC
 	}
 	return nil
@@ -120,7 +123,7 @@ func (a *adding) behind(ctx context.Context) error {
 		a.rec.Device = found.Device
 	case found.Master.Index != 0:
 		a.rec.Master, a.rec.Own = found.Master, attach.OwnLink{Kind: found.Kind, Name: name, MAC: found.MAC}
-	case a.conf.RDMA.Mode != netconf.RDMAOff:
+	case a.conf.RDMA.Mode != netconf.RDMAOff && !a.conf.RDMA.SoftRoCE:
 		return &netconf.Problem{
 			Code: netconf.CodeDevice,
 			Remedy: "put podfabric behind a plugin that gives the pod a network card or a macvlan or ipvlan on one, " +

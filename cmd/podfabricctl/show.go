@@ -15,7 +15,6 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
-	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 )
 
@@ -144,7 +143,7 @@ func ownerOf(d kernel.Device, records []record.Record) *record.Record {
 // has tells whether a record is of a device.
 func has(r record.Record, d kernel.Device) bool {
 	if !d.PCI.IsZero() {
-		return r.Device == bus.PCI(d.PCI)
+		return r.Device == d.ID()
 	}
 	return slices.ContainsFunc(d.RDMA, func(rdma kernel.RDMAAt) bool { return r.Soft != "" && r.Soft == rdma.Name })
 }

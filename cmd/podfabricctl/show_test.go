@@ -230,3 +230,38 @@ func TestAge(t *testing.T) {
 		}
 	}
 }
+
+// A sub-function has the PCI address of its PF and is another device.
+func TestShowSubFunction(t *testing.T) {
+	t.Parallel()
+	at := kernel.Where{NetNS: kernel.HostNS}
+	n := &shownNode{
+		mode: rdmans.Exclusive,
+		devices: []kernel.Device{{
+			Function: sysfs.Function{PCI: fn(0), Aux: "mlx5_core.sf.4", Driver: "mlx5_core.sf", Number: -1, NUMA: -1},
+			Links:    []kernel.LinkAt{{Where: at, Name: "enp59s0f0s4", MAC: "02:00:00:00:00:04", MTU: 1500}}, RDMA: []kernel.RDMAAt{},
+		}},
+		records: []record.Record{
+			{
+				State: record.Done, Owner: attach.Owner{ContainerID: "c1", IfName: "net1"}, Pod: netconf.Pod{Name: "a"}, Network: "rail0",
+				Device: bus.ID{Aux: "mlx5_core.sf.4"},
+			},
+			{
+				State: record.Done, Owner: attach.Owner{ContainerID: "c2", IfName: "net1"}, Pod: netconf.Pod{Name: "b"}, Network: "rail1",
+				Master: attach.Lower{Name: "ens1f0np0", Index: 4}, Own: attach.OwnLink{Kind: "macvlan", Name: "net1"},
+			},
+		},
+	}
+	out, _ := runShow(t, n)
+	for _, want := range []string{"mlx5_core.sf.4  sf    mlx5_core.sf", "a net1\n", "rail0    net1       mlx5_core.sf.4", "rail1    net1       net1 on ens1f0np0"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	out, _ = runShow(t, n, "--json")
+	for _, want := range []string{`"pci": null`, `"auxiliary": "mlx5_core.sf.4"`, `"pf": "0000:3b:00.0"`, `"type": "sf"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %s in\n%s", want, out)
+		}
+	}
+}

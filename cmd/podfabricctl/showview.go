@@ -24,17 +24,18 @@ type nodeView struct {
 }
 
 type deviceView struct {
-	PCI      *string    `json:"pci"`  // null: a device of software
-	Type     string     `json:"type"` // pf, vf, function, soft
-	PF       *string    `json:"pf"`   // null unless vf
-	VF       *int       `json:"vf"`   // number below the PF; null unless vf
-	NUMA     *int       `json:"numa"` // null: no affinity
-	Driver   *string    `json:"driver"`
-	TotalVFs int        `json:"totalVFs"`
-	NumVFs   int        `json:"numVFs"`
-	Netdevs  []linkView `json:"netdevs"`
-	RDMA     []rdmaView `json:"rdma"`
-	Owner    *ownerView `json:"owner"` // the attachment that has it; null: none
+	PCI       *string    `json:"pci"`       // null: a sub-function, or a device of software
+	Auxiliary *string    `json:"auxiliary"` // of a sub-function, as mlx5_core.sf.4
+	Type      string     `json:"type"`      // pf, vf, sf, function, soft
+	PF        *string    `json:"pf"`        // null unless vf or sf
+	VF        *int       `json:"vf"`        // number below the PF; null unless vf
+	NUMA      *int       `json:"numa"`      // null: no affinity
+	Driver    *string    `json:"driver"`
+	TotalVFs  int        `json:"totalVFs"`
+	NumVFs    int        `json:"numVFs"`
+	Netdevs   []linkView `json:"netdevs"`
+	RDMA      []rdmaView `json:"rdma"`
+	Owner     *ownerView `json:"owner"` // the attachment that has it; null: none
 }
 
 type placeView struct {
@@ -95,12 +96,14 @@ func viewDevice(d kernel.Device, records []record.Record) deviceView {
 	switch {
 	case d.PCI.IsZero():
 		v.Type = "soft"
+	case d.Aux != "":
+		v.Type, v.Auxiliary, v.PF = "sf", &d.Aux, orNull(d.PCI.String())
 	case d.VF():
 		v.Type, v.PF, v.VF = "vf", orNull(d.PF.String()), &d.Number
 	case d.TotalVFs > 0:
 		v.Type = "pf"
 	}
-	if !d.PCI.IsZero() {
+	if !d.PCI.IsZero() && d.Aux == "" {
 		v.PCI = orNull(d.PCI.String())
 	}
 	for _, l := range d.Links {
@@ -143,7 +146,7 @@ func holders(list []rdmans.Holder) []string {
 
 func viewAttachment(r record.Record, now time.Time) attachmentView {
 	v := attachmentView{
-		ownerView: viewOwner(r), Device: r.Device.String(), Kind: string(r.Kind), NetNS: r.NetNS.Path, Addresses: []string{},
+		ownerView: viewOwner(r), Device: r.Subject(), Kind: string(r.Kind), NetNS: r.NetNS.Path, Addresses: []string{},
 		Created: r.Created, AgeSeconds: int64(now.Sub(r.Created).Seconds()), Warnings: []string{}, RDMA: "none",
 	}
 	for _, a := range r.Addresses {
@@ -220,7 +223,7 @@ func (d deviceView) row() []string {
 	}
 	join := func(s []string) string { return strings.Join(s, " ") }
 	return []string{
-		deref(d.PCI), kind, deref(d.Driver), join(names), join(rdma), join(uverbs), join(guids), strings.Join(where, "; "), owner,
+		deref(d.PCI) + deref(d.Auxiliary), kind, deref(d.Driver), join(names), join(rdma), join(uverbs), join(guids), strings.Join(where, "; "), owner,
 	}
 }
 

@@ -126,7 +126,7 @@ func TestFaults(t *testing.T) {
 	root := newRoot(&machine{}, streams{})
 	for text, want := range map[string]int{
 		"run podfabricctl mode set exclusive": 0, "podfabricctl show tells": 0, "podfabricctl is the tool": 0, "podfabricctl doctor": 1,
-		"podfabricctl show set": 1, "run podfabricctl": 0, "podfabricctl-x y": 0, "podfabricctl repair and podfabricctl check": 1,
+		"podfabricctl show set": 1, "run podfabricctl": 0, "podfabricctl-x y": 0, "podfabricctl repair and podfabricctl leases": 1,
 	} {
 		if got := faults(root, text); len(got) != want {
 			t.Errorf("faults(%q) = %q, want %d", text, got, want)

@@ -151,8 +151,8 @@ type Behind struct {
 
 // Lower names a link at home. The index is what counts, the name is for messages.
 type Lower struct {
-	Name  string
-	Index int
+	Name  string `json:"name"`
+	Index int    `json:"index"`
 }
 
 // Link is a network device.
@@ -181,6 +181,8 @@ type RDMA struct {
 	Ports     int    `json:"ports"`
 	LinkLayer string `json:"linkLayer,omitempty"` // "Ethernet", "InfiniBand"
 	Uverbs    int    `json:"uverbs"`              // N of uverbsN; -1: none
+	// Beside are the names of other RDMA devices of the same function at home: which of them a pod would need cannot be told.
+	Beside []string `json:"beside,omitempty"`
 	// Users are the processes that hold the device open, as "ib_write_bw (pid 71)".
 	Users []string `json:"users,omitempty"`
 }

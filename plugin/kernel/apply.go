@@ -29,7 +29,7 @@ func (s *Session) Apply(ctx context.Context, step attach.Step) error {
 	case attach.SetVF:
 		return s.setVF(ctx, v)
 	case attach.ResetFunction:
-		return s.resetFunction(v)
+		return s.resetFunction(ctx, v)
 	case attach.MoveRDMA:
 		return s.moveRDMA(v)
 	case attach.RenameRDMA:

@@ -65,7 +65,11 @@ func (s *Session) rdma(id bus.ID, now seen) (*attach.RDMA, error) {
 		return nil, err
 	}
 	if len(home) > 0 {
-		return s.device(s.host, s.sys, home[0], fn.Uverbs, now)
+		d, deviceErr := s.device(s.host, s.sys, home[0], fn.Uverbs, now)
+		if d != nil {
+			d.Beside = slices.Clone(home[1:])
+		}
+		return d, deviceErr
 	}
 	if s.pod != nil && now.exclusive && len(now.rdma[s.pod]) > 0 {
 		if d, podErr := s.inPod(id, now); podErr != nil || d != nil {

@@ -165,9 +165,13 @@ func onOff(on bool) string {
 	return "off"
 }
 
+// resetWithin bounds the wait for a reset, for which PCI Express allows 100 ms. A driver may hang in one for ever, as igbvf does
+// while its netdev is down (seen with Linux 7.3), and nothing can end the thread that asked for it.
+const resetWithin = 5 * time.Second
+
 // resetFunction makes a function-level reset by the file that the kernel has for it. There is no state to look at first: each
 // call resets.
-func (s *Session) resetFunction(v attach.ResetFunction) error {
+func (s *Session) resetFunction(ctx context.Context, v attach.ResetFunction) error {
 	if v.Device.SF() {
 		return fmt.Errorf("reset %s: a sub-function cannot be reset on its own: %w", v.Device, errors.ErrUnsupported)
 	}
@@ -178,7 +182,16 @@ func (s *Session) resetFunction(v attach.ResetFunction) error {
 	if !fn.Resets {
 		return fmt.Errorf("reset %s: the function cannot be reset on its own: %w", v.Device, errors.ErrUnsupported)
 	}
-	return reset(s.kernel.Sysfs, v.Device.PCI)
+	done := make(chan error, 1)
+	go func() { done <- reset(s.kernel.Sysfs, v.Device.PCI) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("reset %s: the driver %s has not come back from it: %w", v.Device, fn.Driver, ctx.Err())
+	case <-time.After(resetWithin):
+		return fmt.Errorf("reset %s: the driver %s has not come back from it: %w", v.Device, fn.Driver, context.DeadlineExceeded)
+	}
 }
 
 // reset writes the file. What fails is said with our words for it where the kernel's are "no such file or directory".
