@@ -65,32 +65,6 @@ func TestRestoreKeepsTheKernelsNameWhenItsOwnIsTaken(t *testing.T) {
 
 // DEL itself may be killed at each of its steps, or one may fail, and the next DEL finishes; also when the pod dies between.
 // spoil does what a pod with NET_ADMIN can do to its interface.
-// RDMA devices go home before their netdev, and a soft one is removed before it.
-func TestRestoreTakesRDMAHomeFirst(t *testing.T) {
-	t.Parallel()
-	tests := map[string]string{
-		"exclusive": "move rdma mlx5_1 (index 1) pod -> host\n" +
-			"move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n",
-		"soft-roce-dual-mtu-up": "del soft rdma pfca3ed83f20\n" +
-			"move link 0000:3b:10.2 pod/net1 -> host/ens1f0v2, mtu 9000 -> 1500\n" +
-			"set host/ens1f0v2 up\n",
-		"shared": "move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n",
-	}
-	for name, want := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			sc := play(t, plan(t, name))
-			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
-				t.Fatal(err)
-			}
-			got := lines(attach.Restore(recorded(t, sc.before), sc.observe(t, sc.s)))
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("steps (-want +got):\n%s", diff)
-			}
-		})
-	}
-}
-
 // What is held by a namespace that nobody sees comes home when that dies, and only then is put right.
 func TestRestoreOfWhatIsAway(t *testing.T) {
 	t.Parallel()
