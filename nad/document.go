@@ -121,7 +121,8 @@ func behind(text []byte, bad *broken) []string {
 }
 
 func readYAML(text []byte) []Document {
-	var list []Document
+	list := []Document{}
+	some := false
 	for _, c := range chunks(text) {
 		t := &Text{Bytes: c.text, marks: plainMarks(c.text, c.line)}
 		node, message := parseYAML(c.text)
@@ -142,10 +143,11 @@ func readYAML(text []byte) []Document {
 		if root.Shape == Null {
 			continue
 		}
+		some = true
 		o := origin{text: t, source: source{text: c.text, node: node}, nodes: r.nodes, line: c.line}
 		list = append(list, o.documents(root, 0)...)
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && !some {
 		return []Document{{Line: 1, Fault: &Fault{Line: 1, Reason: "write a network: there is no document in the file"}}}
 	}
 	return list

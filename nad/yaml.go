@@ -104,6 +104,7 @@ func yamlAdvice(message string) string {
 		{"unexpected end of stream", "close the quote that begins here"},
 		{"unexpected document indicator", "close the quote that begins above"},
 		{"could not find expected ':'", "write : behind the key, or indent the text below its key"},
+		{"did not find expected node content", "write a value, or close the bracket"},
 		{"did not find expected ',' or", "close the bracket, or write a comma"},
 	} {
 		if strings.Contains(message, a[0]) {
