@@ -121,14 +121,14 @@ func (k *Kernel) refuseUp(l *link, mac string) error {
 	return nil
 }
 
-// refuseMAC is why a link cannot have a MAC: another macvlan has it, or the PF's driver lets a VF have the one it was given
-// only (igbvf_set_mac), or it has none of its own.
+// refuseMAC is why a link cannot have a MAC: another macvlan has it, the PF's driver lets an untrusted VF set none once it was
+// given one (igb), or it has none of its own.
 func (k *Kernel) refuseMAC(l *link, mac string) error {
 	f := k.function(l.dev)
 	switch {
 	case l.kind == ipvlan:
 		return fmt.Errorf("set the MAC of %s: %w", l.name, syscall.EOPNOTSUPP)
-	case f != nil && f.strictMAC && !f.vf.Trust && f.vf.MAC != noMAC && f.vf.MAC != mac:
+	case f != nil && !f.vf.Trust && (f.given || f.strictMAC && f.vf.MAC != noMAC && f.vf.MAC != mac):
 		return fmt.Errorf("set the MAC of %s: %w", l.name, syscall.EADDRNOTAVAIL)
 	case l.up:
 		return k.refuseUp(l, mac)

@@ -22,7 +22,8 @@ func (k *Kernel) Dump() string {
 	for _, f := range k.functions {
 		lines = append(lines, fmt.Sprintf("function %s driver %q vf %t number %d pf %s numa %d",
 			f.ID, f.Driver, f.VF, f.Number, f.PF, f.NUMA))
-		lines = append(lines, fmt.Sprintf("function %s eswitch %q resets %t strict %t", f.ID, f.ESwitch, f.Resets, f.strictMAC))
+		lines = append(lines, fmt.Sprintf("function %s eswitch %q resets %t strict %t given %t",
+			f.ID, f.ESwitch, f.Resets, f.strictMAC, f.given))
 		if v := f.vf; f.VF {
 			lines = append(lines, fmt.Sprintf("function %s has mac %s vlan %d qos %d proto %s spoofchk %t trust %t link state %s rates %d to %d",
 				f.ID, v.MAC, v.VLAN, v.QoS, v.Proto, v.Spoofchk, v.Trust, v.LinkState, v.MinTxRate, v.MaxTxRate))

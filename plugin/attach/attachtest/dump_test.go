@@ -40,6 +40,7 @@ func TestDumpShowsEveryChangeOfUppers(t *testing.T) {
 		"switch":     func(_ *testing.T, k *attachtest.Kernel, _ *attachtest.Session) { k.SetESwitch(busOf(0), "switchdev") },
 		"reset":      func(_ *testing.T, k *attachtest.Kernel, _ *attachtest.Session) { k.SetResets(fn(0), false) },
 		"strict MAC": func(_ *testing.T, k *attachtest.Kernel, _ *attachtest.Session) { k.StrictMAC(fn(0)) },
+		"igb":        func(_ *testing.T, k *attachtest.Kernel, _ *attachtest.Session) { k.LikeIGB(busOf(0)) },
 		"master": func(t *testing.T, k *attachtest.Kernel, s *attachtest.Session) {
 			t.Helper()
 			k.DelPodLink(podA, "mine")

@@ -65,7 +65,8 @@ type function struct {
 	parent pci.Addr // of a sub-function, its PF
 	// vf is what the PF's driver holds for a VF: it outlives the VF's own driver.
 	vf        attach.VFState
-	strictMAC bool
+	strictMAC bool // ixgbe, i40e: no other effective MAC than the administrative one
+	given     bool // igb: that MAC is of an administrator, not the one that the VF has chosen
 	resets    int
 }
 

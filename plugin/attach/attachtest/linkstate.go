@@ -39,7 +39,12 @@ func (s *Session) setMAC(step attach.SetMAC) error {
 			return err
 		}
 	}
-	return s.setLink(step.Link, func(l *link) bool { return l.address() == step.To }, func(l *link) { l.setMAC(step.To) })
+	return s.setLink(step.Link, func(l *link) bool { return l.address() == step.To }, func(l *link) {
+		l.setMAC(step.To)
+		if f := s.k.function(l.dev); s.k.ofIGB(f) {
+			f.vf.MAC = step.To // what a VF tells its PF
+		}
+	})
 }
 
 // setMAC of a passthru macvlan sets its master's.

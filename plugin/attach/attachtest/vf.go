@@ -14,8 +14,28 @@ import (
 // ErrNotTaken is what a SetVF step fails with when the driver said yes and did not do it.
 var ErrNotTaken = errors.New("the driver did not take the setting")
 
-// LikeIGB lets a PF refuse what igb refuses: link_state, a least rate, 802.1ad, each with igb's errno (seen on 7.3.4).
-func (k *Kernel) LikeIGB(pf bus.ID) { k.in(func() { k.function(pf).Driver = igb }) }
+// LikeIGB makes a PF and the VFs it has an igb's, as seen on 7.3.4: it refuses link_state, a least rate and 802.1ad; it shows the
+// MAC that a VF has as the administrative one until there is one; from then on an untrusted VF may set none at all, not even
+// that, and takes it only with a reset.
+func (k *Kernel) LikeIGB(pf bus.ID) {
+	k.in(func() {
+		k.function(pf).Driver = igb
+		for _, f := range k.functions {
+			if f.link != nil && k.ofIGB(f) && f.vf.MAC == noMAC {
+				f.vf.MAC = f.link.mac
+			}
+		}
+	})
+}
+
+// ofIGB tells whether a function is the VF of an igb.
+func (k *Kernel) ofIGB(f *function) bool {
+	if f == nil || !f.VF {
+		return false
+	}
+	pf := k.function(bus.PCI(f.PF))
+	return pf != nil && pf.Driver == igb
+}
 
 const (
 	igb       = "igb"
@@ -67,7 +87,8 @@ func (k *Kernel) SetESwitch(pf bus.ID, mode string) { k.in(func() { k.function(p
 // SetResets says whether a function can be reset on its own.
 func (k *Kernel) SetResets(a bus.ID, can bool) { k.in(func() { k.function(a).Resets = can }) }
 
-// StrictMAC lets a VF have no effective MAC but the administrative one, once there is one and it is not trusted, as igb does.
+// StrictMAC lets a VF that is not trusted have no other effective MAC than the administrative one, once there is one
+// (ixgbe_set_vf_mac_addr, i40e_check_vf_permission). igb is stricter: see LikeIGB.
 func (k *Kernel) StrictMAC(a bus.ID) { k.in(func() { k.function(a).strictMAC = true }) }
 
 // Resets counts the function-level resets of a function so far.
@@ -135,6 +156,9 @@ func (s *Session) setVF(step attach.SetVF) error {
 		return fmt.Errorf("set %s of vf %d of %s: %w", step.What, step.Number, step.PF, ErrNotTaken)
 	}
 	f.vf = want
+	if step.What == attach.VFMAC {
+		f.given = k.ofIGB(f) && want.MAC != noMAC
+	}
 	return nil
 }
 
@@ -197,6 +221,9 @@ func (s *Session) resetFunction(step attach.ResetFunction) error {
 	s.k.call()
 	f.resets++
 	if f.link != nil {
+		if f.given {
+			f.link.mac = f.vf.MAC
+		}
 		s.k.setUp(f.link, false)
 	}
 	s.k.syncGIDs()

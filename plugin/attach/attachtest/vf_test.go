@@ -194,13 +194,11 @@ func TestResetFunction(t *testing.T) {
 }
 
 // What the PF holds outlives the VF's driver, not the VF. A driver that binds takes the administrative MAC, and the RDMA device's
-// GUID follows it (rdma-cni README: set the MAC, then rebind); one that is bound keeps the effective one. igbvf lets a VF have no
-// other than the administrative one unless it is trusted (igb_set_vf_mac_addr).
+// GUID follows it (rdma-cni README: set the MAC, then rebind); one that is bound keeps the effective one.
 func TestAdministrativeMAC(t *testing.T) {
 	t.Parallel()
 	k, s := withVFs(t)
-	set := attach.SetVF{PF: pf(0), What: attach.VFMAC, From: fresh(), To: attach.VFState{MAC: ownMAC}}
-	must(t, s, set)
+	must(t, s, attach.SetVF{PF: pf(0), What: attach.VFMAC, From: fresh(), To: attach.VFState{MAC: ownMAC}})
 	if got := observe(t, s, 0).Link.MAC; got == ownMAC {
 		t.Error("the effective MAC followed at once")
 	}
@@ -209,15 +207,54 @@ func TestAdministrativeMAC(t *testing.T) {
 		t.Errorf("after a rebind: %+v, %+v", f.Link, f.RDMA)
 	}
 	other := attach.SetMAC{Link: at(attach.Host, "vf0"), From: ownMAC, To: "02:00:00:00:00:07"}
-	k.StrictMAC(fn(0))
+	k.StrictMAC(fn(0)) // ixgbe_set_vf_mac_addr, i40e_check_vf_permission
 	if err := s.Apply(t.Context(), other); !errors.Is(err, syscall.EADDRNOTAVAIL) {
 		t.Errorf("another MAC: %v", err)
 	}
-	must(t, s, set.Reverse(), other)
+	must(t, s, attach.SetVF{PF: pf(0), What: attach.VFTrust, To: attach.VFState{Trust: true}}, other)
 	k.RemoveFunction(fn(0))
 	k.AddVF(attachtest.VF{ID: fn(0), PF: pf(0), Link: "vf0"})
 	if got := k.VFState(fn(0)); got != fresh() {
 		t.Errorf("a new VF on an old address: %+v", got)
+	}
+}
+
+// The lab's igb on 7.3.4, one line after the other.
+func TestMACsOnIGB(t *testing.T) {
+	t.Parallel()
+	const first, m8, m9, m7a, m7c = "02:54:00:01:10:00", "02:00:00:00:00:08", "02:00:00:00:00:09", "02:00:00:00:00:7a", "02:00:00:00:00:7c"
+	k, s := withVFs(t)
+	k.LikeIGB(busOf(0))
+	admin := func(mac string) attach.Step {
+		return attach.SetVF{PF: pf(0), What: attach.VFMAC, To: attach.VFState{MAC: mac}}
+	}
+	own := func(mac string) attach.Step { return attach.SetMAC{Link: at(attach.Host, "vf0"), To: mac} }
+	trust := func(on bool) attach.Step {
+		return attach.SetVF{PF: pf(0), What: attach.VFTrust, To: attach.VFState{Trust: on}}
+	}
+	none := "00:00:00:00:00:00"
+	for i, tt := range []struct {
+		step             attach.Step
+		err              error
+		shown, effective string
+	}{
+		{admin(m8), nil, m8, first},
+		{own(m8), syscall.EADDRNOTAVAIL, m8, first}, // not even the one it was given
+		{attach.SetUp{Link: at(attach.Host, "vf0"), To: true}, nil, m8, first},
+		{trust(true), nil, m8, first},
+		{own(m7a), nil, m7a, m7a},
+		{trust(false), nil, m7a, m7a},
+		{admin(none), nil, none, m7a},
+		{own(m7c), nil, m7c, m7c},
+		{admin(m9), nil, m9, m7c},
+		{attach.ResetFunction{Device: fn(0)}, nil, m9, m9},
+	} {
+		if err := s.Apply(t.Context(), tt.step); !errors.Is(err, tt.err) {
+			t.Errorf("%d, %s: error %v, want %v", i, tt.step, err, tt.err)
+		}
+		if shown, effective := k.VFState(fn(0)).MAC, observe(t, s, 0).Link.MAC; shown != tt.shown || effective != tt.effective {
+			t.Errorf("%d, after %s: the PF shows %s, the VF has %s; want %s, %s", i, tt.step, shown, effective, tt.shown, tt.effective)
+		}
 	}
 }
 
