@@ -6,6 +6,7 @@
 package kernelshared_test
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
@@ -88,4 +89,59 @@ func TestSharedModeMovesNothing(t *testing.T) {
 		t.Errorf("link %+v, RDMA %+v", there.Link, there.RDMA)
 	}
 	must(t, s.Apply(t.Context(), link.Reverse()))
+}
+
+// Two macvlans of two pods on one PF: both look at the PF's RDMA device, which stays at home, and each finds its own GID there.
+func TestTwoLinksOnOneMaster(t *testing.T) {
+	name := node.Netdev(node.PF(t, 1))
+	device := node.IBDev(node.PF(t, 1))
+	used := map[int]string{}
+	for i, ip := range []string{"10.9.0.21", "10.9.0.22"} {
+		ns := node.NewNS(t)
+		s, err := kernel.New().Open(t.Context(), ns.Path)
+		must(t, err)
+		t.Cleanup(func() { must(t, s.Close()) })
+		links, err := s.Links(t.Context())
+		must(t, err)
+		at := slices.IndexFunc(links, func(l attach.Candidate) bool { return l.Name == name })
+		if at < 0 {
+			t.Fatalf("no link %s", name)
+		}
+		add := attach.AddLink{
+			Kind: "macvlan", Mode: "bridge", MAC: []string{"02:00:00:00:0f:01", "02:00:00:00:0f:02"}[i],
+			Master: attach.Lower{Name: name, Index: links[at].Index}, Link: attach.Place{NS: attach.Pod, Name: "net1"},
+		}
+		for _, step := range []attach.Step{
+			add,
+			attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/addr_gen_mode", To: "1"},
+			attach.AddAddr{Link: add.Link, Addr: netip.PrefixFrom(netip.MustParseAddr(ip), 24)},
+			attach.SetUp{Link: add.Link, To: true},
+		} {
+			must(t, s.Apply(t.Context(), step))
+		}
+		f, err := s.Observe(t.Context(), attach.Query{
+			Master: add.Master, Own: attach.OwnLink{Kind: add.Kind, Name: add.Link.Name, MAC: add.MAC},
+		})
+		must(t, err)
+		if f.RDMA == nil || f.RDMA.Name != device || f.RDMA.NS != attach.Host || f.Link == nil || len(f.Link.Addrs) != 1 || f.Mode != attach.Shared {
+			t.Errorf("RDMA device %+v, link %+v", f.RDMA, f.Link)
+		}
+		index := -1
+		node.Wait(t, "the GID of "+ip, func() bool {
+			ports, err := s.Ports(t.Context(), attach.Pod, device)
+			must(t, err)
+			for _, g := range ports[0].GIDs {
+				if g.Addr == netip.MustParseAddr("::ffff:"+ip) && g.Type == attach.RoCEv2 && g.Netdev == "net1" {
+					index = g.Index
+				}
+			}
+			return index >= 0
+		})
+		t.Logf("%s has index %d", ip, index)
+		if other, taken := used[index]; taken {
+			t.Errorf("%s has index %d, as %s", ip, index, other)
+		}
+		used[index] = ip
+		t.Cleanup(func() { must(t, s.Apply(context.WithoutCancel(t.Context()), add.Reverse())) })
+	}
 }
