@@ -116,14 +116,16 @@ func (o origin) kind(d *Document, root *Value) *Fault {
 		return o.fault(kind, "kind", fmt.Sprintf("write %s instead of %s", definitionKind, kind.Show()))
 	default:
 		d.Kind = word
-		return o.fault(kind, "kind", fmt.Sprintf("give a NetworkAttachmentDefinition or a CNI configuration: this is a %s%s", word, renders(word)))
+		return o.fault(kind, "kind", fmt.Sprintf("give a NetworkAttachmentDefinition or a CNI configuration: this is a %s%s",
+			word, renders(word)))
 	}
 	if version.Str() != definitionVersion {
 		at := version
 		if at == nil {
 			at = root
 		}
-		return o.fault(at, "apiVersion", fmt.Sprintf("write apiVersion: %s, the only one of this kind: found %s", definitionVersion, version.Show()))
+		return o.fault(at, "apiVersion", fmt.Sprintf("write apiVersion: %s, the only one of this kind: found %s",
+			definitionVersion, version.Show()))
 	}
 	return nil
 }
@@ -168,7 +170,8 @@ func (o origin) shape(d *Document, root *Value) *Fault {
 	}
 	if conf != nil && conf.Shape != String {
 		return o.fault(conf, "spec.config",
-			fmt.Sprintf("write spec.config as a string with JSON in it (config: |): found %s, and the API takes a string only", conf.Show()))
+			fmt.Sprintf("write spec.config as a string with JSON in it (config: |): found %s, and the API takes a string "+
+				"only", conf.Show()))
 	}
 	for _, group := range []string{"annotations", "labels"} {
 		v := meta.Get(group)

@@ -27,7 +27,8 @@ type broken struct {
 func (b *broken) fault(t *Text, field string) *Fault {
 	reason := b.reason
 	if b.open != nil {
-		reason = fmt.Sprintf("complete the JSON, it ends too early: the %c of line %d is never closed: %s", b.open.char, t.Line(b.open.offset), reason)
+		reason = fmt.Sprintf("complete the JSON, it ends too early: the %c of line %d is never closed: %s",
+			b.open.char, t.Line(b.open.offset), reason)
 	}
 	return &Fault{Line: t.Line(b.offset), Field: field, Reason: reason}
 }
@@ -50,7 +51,8 @@ func parseJSON(text []byte) (*Value, *broken) {
 	end := int(dec.InputOffset())
 	if rest := bytes.TrimLeft(text[end:], " \t\r\n"); len(rest) > 0 {
 		offset := len(text) - len(rest)
-		return nil, &broken{offset: offset, reason: remedy(text, offset, fmt.Sprintf("invalid character %s after top-level value", character(rest)))}
+		return nil, &broken{offset: offset, reason: remedy(text, offset, fmt.Sprintf(
+			"invalid character %s after top-level value", character(rest)))}
 	}
 	b := builder{dec: json.NewDecoder(bytes.NewReader(text)), text: text}
 	b.dec.UseNumber()

@@ -4,6 +4,7 @@ package nad
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -55,8 +56,8 @@ func mend(text []byte) []byte {
 		out = append(out, c)
 	}
 	out = withoutComma(out)
-	for i := len(open) - 1; i >= 0; i-- {
-		out = append(out, closer(open[i]))
+	for _, c := range slices.Backward(open) {
+		out = append(out, closer(c))
 	}
 	return out
 }

@@ -71,7 +71,7 @@ func TestRead(t *testing.T) {
 		{"no config", "a.yaml", head, []string{"1 a | none"}},
 		{"config elsewhere", "a.yaml", head + "  cofig: '{}'\n", []string{"1 a | 6 spec.cofig: move the configuration to spec.config"}},
 		{"annotation as a number", "a.yaml", strings.Replace(head, "spec", "  annotations: {x: 5}\nspec", 1) + conf, []string{"1 a | 5 metadata.annotations.x: write metadata.annotations.x as a string"}},
-		{"spelling of the kind", "a.yaml", strings.Replace(head, "Definition", "Definiton", 1) + conf, []string{"1 a | 2 kind: write NetworkAttachmentDefinition instead"}},
+		{"spelling of the kind", "a.yaml", strings.Replace(head, "tion\n", "ton\n", 1) + conf, []string{"1 a | 2 kind: write NetworkAttachmentDefinition instead"}},
 		{"a byte order mark before a definition", "a.yaml", "\uFEFF" + head + conf, []string{"1 a | {}"}},
 		{"a byte order mark before a configuration", "a.json", "\uFEFF{}", []string{"1  | 1 : remove the byte order mark"}},
 	} {

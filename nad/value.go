@@ -3,6 +3,7 @@
 package nad
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -63,8 +64,8 @@ func (v *Value) Get(name string) *Value {
 	if v == nil {
 		return nil
 	}
-	for i := len(v.Members) - 1; i >= 0; i-- {
-		if m := v.Members[i]; m.Name == name {
+	for _, m := range slices.Backward(v.Members) {
+		if m.Name == name {
 			if m.Value.Shape == Null {
 				return nil
 			}

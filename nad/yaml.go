@@ -136,7 +136,7 @@ func (r *reader) value(n *yaml.Node, depth int) *Value {
 	v := &Value{Start: r.start(n.Line)}
 	v.End = v.Start
 	r.nodes[v] = n
-	switch n.Kind {
+	switch n.Kind { //nolint:exhaustive // aliases are gone, and a document holds no documents
 	case yaml.SequenceNode:
 		v.Shape = List
 		for _, c := range n.Content {

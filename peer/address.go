@@ -33,13 +33,15 @@ func (j *judge) addresses(e Entry) {
 	p := pool{j: j, e: e, v: v, path: e.path("ipam"), kind: kind.Str()}
 	switch {
 	case kind != nil && kind.Shape != nad.String:
-		j.reject(kind, p.at("type"), "write ipam.type as a string: %s, found %s (cannot unmarshal %s into Go value of type string)", p.at("type"), kind.Show(), goWord(kind))
+		j.reject(kind, p.at("type"), "write ipam.type as a string: %s, found %s (cannot unmarshal %s into Go value of "+
+			"type string)", p.at("type"), kind.Show(), goWord(kind))
 	case kind.Str() == "":
 		p.none()
 	case slices.Contains(addressers(), kind.Text) || !slices.Contains(plugins(), kind.Text):
 		p.other(kind)
 	default:
-		j.reject(kind, p.at("type"), "write the name of an IPAM plugin: %s, found %s, which hands out no addresses", p.at("type"), kind.Show())
+		j.reject(kind, p.at("type"), "write the name of an IPAM plugin: %s, found %s, which hands out no addresses",
+			p.at("type"), kind.Show())
 	}
 }
 
@@ -47,7 +49,8 @@ func (p pool) at(key string) string { return nad.Below(p.path, key) }
 
 // none is for a section that gives no address.
 func (p pool) none() {
-	const gids = "the GID table holds only fe80:: entries; NCCL >= 2.21 finds no valid IPv4 GID and falls to index 0 (RoCE v1, link-local)"
+	const gids = "the GID table holds only fe80:: entries; NCCL >= 2.21 finds no valid IPv4 GID and falls to index 0 " +
+		"(RoCE v1, link-local)"
 	if p.v != nil && len(p.v.Members) > 0 {
 		p.j.ignored = append(p.j.ignored, p.path)
 		p.j.warn(p.v, p.path, "%s has no type, so all of it is passed over and the link has no address: add \"type\"", p.path)
@@ -70,7 +73,8 @@ func (p pool) none() {
 func (p *pool) other(kind *nad.Value) {
 	j := p.j
 	if kind.Text == "range" {
-		j.reject(kind, p.at("type"), `use another IPAM plugin, or "type": "podfabric" for the network: "range" is podfabric's own and no plugin: %s`, p.at("type"))
+		j.reject(kind, p.at("type"), `use another IPAM plugin, or "type": "podfabric" for the network: "range" is `+
+			`podfabric's own and no plugin: %s`, p.at("type"))
 		return
 	}
 	j.known(kind, p.at("type"), "IPAM plugin")
@@ -104,11 +108,13 @@ func (p pool) dhcp(kind *nad.Value) {
 	p.keys(keys{"type": text, "daemonSocketPath": text, "provide": list, "request": list, "priority": whole})
 	switch p.e.Type {
 	case "ib-sriov", "ipoib":
-		p.j.reject(kind, p.at("type"), "use another IPAM plugin: %s refuses dhcp, which needs an Ethernet link: %s", p.e.Type, p.at("type"))
+		p.j.reject(kind, p.at("type"), "use another IPAM plugin: %s refuses dhcp, which needs an Ethernet link: %s",
+			p.e.Type, p.at("type"))
 	case "ipvlan":
 		p.j.warn(kind, p.at("type"), "dhcp tells clients apart by their MAC, and all ipvlans of a parent have one")
 	default:
-		p.j.warn(kind, p.at("type"), "dhcp needs its daemon on each node (/run/cni/dhcp.sock) and a DHCP server in the fabric's network")
+		p.j.warn(kind, p.at("type"), "dhcp needs its daemon on each node (/run/cni/dhcp.sock) and a DHCP server in the "+
+			"fabric's network")
 	}
 }
 
@@ -120,20 +126,24 @@ func (p pool) nvIPAM() {
 	})
 	name, kind := get(p.v, "poolName"), get(p.v, "poolType")
 	if kind.Str() != "" && !slices.Contains([]string{"ippool", "cidrpool"}, strings.ToLower(kind.Text)) {
-		p.j.reject(kind, p.at("poolType"), "set poolType to ippool or cidrpool: %s, found %s (unsupported poolType)", p.at("poolType"), kind.Show())
+		p.j.reject(kind, p.at("poolType"), "set poolType to ippool or cidrpool: %s, found %s (unsupported poolType)",
+			p.at("poolType"), kind.Show())
 	}
 	switch {
 	case name != nil && name.Shape != nad.String:
 	case name.Str() == "" && get(p.v, "forcePoolName").IsTrue():
-		p.j.reject(p.v, p.at("poolName"), "add poolName: with forcePoolName nv-ipam takes no default (no pool provided): %s", p.at("poolName"))
+		p.j.reject(p.v, p.at("poolName"), "add poolName: with forcePoolName nv-ipam takes no default (no pool provided): %s",
+			p.at("poolName"))
 	case name.Str() == "":
 		p.j.warn(p.v, p.at("poolName"), "no poolName: nv-ipam looks for a pool that is called as the network")
 	default:
 		pools := strings.Split(name.Text, ",")
 		if len(pools) > 2 {
-			p.j.reject(name, p.at("poolName"), "name two pools at most: pool field can't contain more then two entries: %s, found %s", p.at("poolName"), name.Show())
+			p.j.reject(name, p.at("poolName"), "name two pools at most: pool field can't contain more then two entries: "+
+				"%s, found %s", p.at("poolName"), name.Show())
 		} else if slices.Contains(pools, "") {
-			p.j.reject(name, p.at("poolName"), "write one name, or two with a comma between them: pool field has invalid format: %s, found %s", p.at("poolName"), name.Show())
+			p.j.reject(name, p.at("poolName"), "write one name, or two with a comma between them: pool field has invalid "+
+				"format: %s, found %s", p.at("poolName"), name.Show())
 		}
 	}
 }
@@ -143,7 +153,8 @@ func (p *pool) static() {
 	p.keys(keys{"type": text, "routes": list, "addresses": list, "dns": object})
 	addresses := get(p.v, "addresses")
 	if addresses == nil || len(addresses.Items) == 0 {
-		p.j.warn(p.v, p.at("addresses"), "static without addresses gives none: every pod must bring its own (capability ips, or cni-args)")
+		p.j.warn(p.v, p.at("addresses"), "static without addresses gives none: every pod must bring its own (capability "+
+			"ips, or cni-args)")
 	}
 	if addresses == nil {
 		return
@@ -151,14 +162,16 @@ func (p *pool) static() {
 	for i, item := range addresses.Items {
 		field := nad.Item(p.at("addresses"), i)
 		if item.Shape != nad.Object {
-			p.j.reject(item, field, "write the address as an object with address in it: %s, found %s (cannot unmarshal %s into Go value of type main.Address)", field, item.Show(), goWord(item))
+			p.j.reject(item, field, "write the address as an object with address in it: %s, found %s (cannot unmarshal "+
+				"%s into Go value of type main.Address)", field, item.Show(), goWord(item))
 			continue
 		}
 		p.j.decode(item, field, "static", keys{"address": text, "gateway": text})
 		p.staticAddress(item, field)
 	}
 	if len(addresses.Items) > 0 {
-		p.j.warn(addresses, p.at("addresses"), "static gives every pod of this network the same address: it is good for one pod at a time")
+		p.j.warn(addresses, p.at("addresses"), "static gives every pod of this network the same address: it is good for "+
+			"one pod at a time")
 	}
 }
 
@@ -173,7 +186,8 @@ func (p *pool) staticAddress(item *nad.Value, field string) {
 		if at == nil {
 			at = item
 		}
-		p.j.reject(at, where, `write the address with its prefix length, as "10.1.0.7/24": the 'address' field is expected to be in CIDR notation: %s, found %s`, where, a.Show())
+		p.j.reject(at, where, `write the address with its prefix length, as "10.1.0.7/24": the 'address' field is `+
+			`expected to be in CIDR notation: %s, found %s`, where, a.Show())
 	default:
 		if subnet.IsSingleIP() || subnet.Addr() != subnet.Masked().Addr() {
 			break

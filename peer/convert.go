@@ -145,14 +145,15 @@ func (c *conversion) first(e Entry) ([]nad.Member, error) {
 		if m.Value.Shape&f.shape() == 0 {
 			return nil, fmt.Errorf("convert: %s: found %s, which %s itself refuses", m.Name, m.Value.Show(), e.Type)
 		}
-		kept, err := c.key(e, proper(m.Name, known), m.Value)
+		kept, err := c.key(proper(m.Name, known), m.Value)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, kept...)
 	}
 	if c.kind != "vf" && c.kind != "device" && get(e.Conf, "master") == nil {
-		return nil, fmt.Errorf(`convert: "master" is missing: %s takes the interface of the node's default route, podfabric never does; name the master`, e.Type)
+		return nil, fmt.Errorf(`convert: "master" is missing: %s takes the interface of the node's default route, `+
+			`podfabric never does; name the master`, e.Type)
 	}
 	return append(out, c.moved(e)...), nil
 }
@@ -170,7 +171,7 @@ func proper(name string, set keys) string {
 }
 
 // key converts one key of the plugin that is replaced.
-func (c *conversion) key(e Entry, name string, v *nad.Value) ([]nad.Member, error) {
+func (c *conversion) key(name string, v *nad.Value) ([]nad.Member, error) {
 	switch name {
 	case "cniVersion", "name", "type", "prevResult":
 		return nil, nil
@@ -217,14 +218,17 @@ func (c *conversion) ipam(v *nad.Value) ([]nad.Member, error) {
 		}
 		return nil, nil
 	case "dhcp":
-		return nil, fmt.Errorf(`convert: "ipam" of type dhcp: podfabric has no way to use it; use "range", "static" or another IPAM plugin`)
+		return nil, fmt.Errorf(`convert: "ipam" of type dhcp: podfabric has no way to use it; use "range", "static" or ` +
+			`another IPAM plugin`)
 	case "host-local":
-		c.note(`ipam stays host-local, which knows only its own node and hands out the same addresses on each: "type": "range" with "perNode" does not`)
+		c.note(`ipam stays host-local, which knows only its own node and hands out the same addresses on each: "type": ` +
+			`"range" with "perNode" does not`)
 	}
 	if routes := get(v, "routes"); routes != nil && get(v, "defaultRoute") == nil {
 		for _, r := range routes.Items {
 			if dst, ok := prefix(get(r, "dst").Str()); ok && dst.Bits() == 0 {
-				c.note("the default route %s stays, and takes the pod's from its first network: ipam.defaultRoute now asks for it in so many words; remove both if that is not meant", dst)
+				c.note("the default route %s stays, and takes the pod's from its first network: ipam.defaultRoute now "+
+					"asks for it in so many words; remove both if that is not meant", dst)
 				yes := member("defaultRoute", &nad.Value{Shape: nad.Bool, Yes: true})
 				v = objectOf(append(slices.Clone(v.Members), yes)...)
 				break
@@ -246,12 +250,15 @@ func (c *conversion) moved(e Entry) []nad.Member {
 	switch {
 	case c.has("rdma", 1) > 0:
 		mode = "move"
-		c.note(`the rdma entry is left out: podfabric moves the RDMA device itself, and "rdma.mode": "move" refuses a node in shared mode, as rdma did; ADD also waits for GID and port now ("rdma.require")`)
+		c.note(`the rdma entry is left out: podfabric moves the RDMA device itself, and "rdma.mode": "move" refuses a ` +
+			`node in shared mode, as rdma did; ADD also waits for GID and port now ("rdma.require")`)
 	case c.kind == "vf" || c.kind == "device":
 		mode = "off"
-		c.note(`%s left the RDMA device alone, and so does "rdma.mode": "off": write "auto" to have it moved or shared by the node's mode, with a hint for NCCL`, e.Type)
+		c.note(`%s left the RDMA device alone, and so does "rdma.mode": "off": write "auto" to have it moved or shared `+
+			`by the node's mode, with a hint for NCCL`, e.Type)
 	default:
-		c.note(`the RDMA device of the master stays at home and is shared, as before; ADD now waits for its GID and writes a hint, and refuses a node in exclusive mode unless "rdma": {"mode": "off"}`)
+		c.note(`the RDMA device of the master stays at home and is shared, as before; ADD now waits for its GID and ` +
+			`writes a hint, and refuses a node in exclusive mode unless "rdma": {"mode": "off"}`)
 	}
 	if mode != "" {
 		out = append(out, member("rdma", objectOf(member("mode", word(mode)))))

@@ -29,7 +29,8 @@ func (j *judge) entry(e Entry) {
 	} else {
 		j.decode(e.Conf, e.Path, e.Type, standard(), keys{"*": anything})
 		if Meant(e.Type) == e.Type {
-			j.warn(e.Conf.Get("type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not judged", nad.Quote(e.Type))
+			j.warn(e.Conf.Get("type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not "+
+				"judged", nad.Quote(e.Type))
 		}
 	}
 	switch e.Type {
@@ -81,9 +82,11 @@ func (j *judge) fixed(e Entry) {
 		case j.provided():
 			j.note(v, field, "%s has no effect: Multus puts the resource's device in its place", field)
 		case strings.HasSuffix(v.Text, ":00.0"):
-			j.warn(v, field, "%s %s is function 0, a physical function: moving it takes the host's own NIC; and one node's PCI address is written for all nodes", field, v.Show())
+			j.warn(v, field, "%s %s is function 0, a physical function: moving it takes the host's own NIC; and one "+
+				"node's PCI address is written for all nodes", field, v.Show())
 		default:
-			j.warn(v, field, "%s %s: one node's PCI address is written for all nodes, and one pod at a time can have it; a resourceName annotation brings a free device", field, v.Show())
+			j.warn(v, field, "%s %s: one node's PCI address is written for all nodes, and one pod at a time can have it; "+
+				"a resourceName annotation brings a free device", field, v.Show())
 		}
 	}
 }
@@ -95,7 +98,8 @@ func (j *judge) needsDevice(e Entry, aux bool) {
 	case v != nil && v.Shape != nad.String:
 	case v.Str() != "":
 		if !pciAddress.MatchString(v.Text) && (!aux || !auxDevice.MatchString(v.Text)) && !j.provided() {
-			j.reject(v, e.path("deviceID"), `write the device as a full PCI address, as "0000:3b:00.2": %s, found %s`, e.path("deviceID"), v.Show())
+			j.reject(v, e.path("deviceID"), `write the device as a full PCI address, as "0000:3b:00.2": %s, found %s`,
+				e.path("deviceID"), v.Show())
 			return
 		}
 		j.fixed(e)
@@ -105,10 +109,13 @@ func (j *judge) needsDevice(e Entry, aux bool) {
 		if _, wrong := j.annotation(); wrong != nil {
 			found = "the annotation " + wrong.Key + " instead, which Multus does not read"
 		}
-		j.reject(e.Conf, e.path("deviceID"), `add the annotation %s to the definition and the resource to the pod: found %s, so %s answers "VF pci addr is required" on every ADD`,
+		j.reject(e.Conf, e.path("deviceID"), `add the annotation %s to the definition and the resource to the pod: found `+
+			`%s, so %s answers "VF pci addr is required" on every ADD`,
 			nad.ResourceName, found, e.Type)
 	default:
-		j.reject(e.Conf, e.path("deviceID"), `put the configuration into a NetworkAttachmentDefinition with the annotation %s, or write "deviceID": found no deviceID and no way to get one, so %s answers "VF pci addr is required"`,
+		j.reject(e.Conf, e.path("deviceID"), `put the configuration into a NetworkAttachmentDefinition with the `+
+			`annotation %s, or write "deviceID": found no deviceID and no way to get one, so %s answers "VF pci addr is `+
+			`required"`,
 			nad.ResourceName, e.Type)
 	}
 }
@@ -125,11 +132,13 @@ func (j *judge) mac(e Entry, key string) {
 		return
 	}
 	if n, err := strconv.ParseUint(v.Text[:2], 16, 8); err == nil && n&1 != 0 {
-		j.reject(v, field, "write a unicast MAC address (the first byte even): %s, found %s, and the kernel refuses it", field, v.Show())
+		j.reject(v, field, "write a unicast MAC address (the first byte even): %s, found %s, and the kernel refuses it",
+			field, v.Show())
 		return
 	}
 	if key == "mac" {
-		j.warn(v, field, "%s %s is one address for every pod of this network: two of them on one segment disturb each other", field, v.Show())
+		j.warn(v, field, "%s %s is one address for every pod of this network: two of them on one segment disturb each other",
+			field, v.Show())
 	}
 }
 
@@ -157,11 +166,11 @@ func integer(v *nad.Value) (int64, bool) {
 	return n, err == nil
 }
 
-// within judges a number.
-func (j *judge) within(e Entry, key string, low, high int64) {
+// within judges a number from 0 on.
+func (j *judge) within(e Entry, key string, high int64) {
 	v := get(e.Conf, key)
-	if n, ok := integer(v); ok && (n < low || n > high) {
-		j.reject(v, e.path(key), "set %s to a number from %d to %d: %s, found %d", key, low, high, e.path(key), n)
+	if n, ok := integer(v); ok && (n < 0 || n > high) {
+		j.reject(v, e.path(key), "set %s to a number from 0 to %d: %s, found %d", key, high, e.path(key), n)
 	}
 }
 
@@ -177,7 +186,8 @@ func (j *judge) mtu(e Entry) {
 	case n < least:
 		j.reject(v, e.path("mtu"), "set mtu to %d or more: %s, found %d, and the kernel refuses it", least, e.path("mtu"), n)
 	case n < 1280:
-		j.warn(v, e.path("mtu"), "%s %d is below 1280: IPv6 does not work on such a link, and RoCE has 256 or 512 bytes", e.path("mtu"), n)
+		j.warn(v, e.path("mtu"), "%s %d is below 1280: IPv6 does not work on such a link, and RoCE has 256 or 512 bytes",
+			e.path("mtu"), n)
 	}
 }
 

@@ -56,7 +56,8 @@ func (p *pool) hostLocal() {
 // rangeSet reads one list of alternatives.
 func (p *pool) rangeSet(set *nad.Value, field string) ([]span, bool) {
 	if set.Shape != nad.List {
-		p.j.reject(set, field, `write "ranges" as a list of lists, [[{"subnet": …}]]: %s, found %s (cannot unmarshal %s into Go value of type allocator.RangeSet)`, field, set.Show(), goWord(set))
+		p.j.reject(set, field, `write "ranges" as a list of lists, [[{"subnet": …}]]: %s, found %s (cannot unmarshal %s `+
+			`into Go value of type allocator.RangeSet)`, field, set.Show(), goWord(set))
 		return nil, false
 	}
 	if len(set.Items) == 0 {
@@ -75,7 +76,8 @@ func (p *pool) rangeSet(set *nad.Value, field string) ([]span, bool) {
 		for _, s := range more {
 			for _, o := range spans {
 				if s.overlaps(o) {
-					p.j.reject(s.at, s.field, "make the ranges of %s disjoint: %s overlaps with %s (subnets overlap)", field, s.field, o.field)
+					p.j.reject(s.at, s.field, "make the ranges of %s disjoint: %s overlaps with %s (subnets overlap)",
+						field, s.field, o.field)
 				}
 			}
 		}
@@ -89,7 +91,8 @@ func (p *pool) apart(a, b []span, i, k int) {
 	for _, s := range b {
 		for _, o := range a {
 			if s.overlaps(o) {
-				p.j.reject(s.at, s.field, "make the ranges disjoint: range set %d overlaps with %d: %s, %s", i, k, o.field, s.field)
+				p.j.reject(s.at, s.field, "make the ranges disjoint: range set %d overlaps with %d: %s, %s",
+					i, k, o.field, s.field)
 				return
 			}
 		}
@@ -109,7 +112,8 @@ func (p *pool) span(v *nad.Value, field string) ([]span, bool) {
 		p.j.reject(v, at, `add "subnet" to the range: %s`, field)
 		return nil, false
 	case !ok:
-		p.j.reject(subnet, at, `write a subnet with its length, as "10.1.0.0/24": %s, found %s (invalid CIDR address)`, at, subnet.Show())
+		p.j.reject(subnet, at, `write a subnet with its length, as "10.1.0.0/24": %s, found %s (invalid CIDR address)`,
+			at, subnet.Show())
 		return nil, false
 	case net != net.Masked():
 		p.j.reject(subnet, at, "write %s instead of %s: Network has host bits set: %s", net.Masked(), net, at)
@@ -130,7 +134,8 @@ func (p *pool) span(v *nad.Value, field string) ([]span, bool) {
 		s.last = last
 	}
 	if s.last.Less(s.first) {
-		p.j.reject(get(v, "rangeEnd"), nad.Below(field, "rangeEnd"), "write a rangeEnd behind rangeStart: %s, found %s before %s (RangeEnd not in network)", nad.Below(field, "rangeEnd"), s.last, s.first)
+		p.j.reject(get(v, "rangeEnd"), nad.Below(field, "rangeEnd"), "write a rangeEnd behind rangeStart: %s, found %s "+
+			"before %s (RangeEnd not in network)", nad.Below(field, "rangeEnd"), s.last, s.first)
 	}
 	return []span{s}, get(v, "rangeStart") == nil && get(v, "rangeEnd") == nil
 }

@@ -3,7 +3,7 @@
 package peer
 
 import (
-	"fmt"
+	"cmp"
 	"regexp"
 	"strconv"
 	"strings"
@@ -192,7 +192,8 @@ func (j *judge) typed(v *nad.Value, field, plugin string, f form) {
 	switch f {
 	case whole:
 		if _, err := strconv.ParseInt(v.Text, 10, 64); err != nil {
-			j.reject(v, field, "write %q as a whole number: %s, found %s (cannot unmarshal number %s into Go value of type int)", name, field, v.Show(), v.Show())
+			j.reject(v, field, "write %q as a whole number: %s, found %s (cannot unmarshal number %s into Go value of "+
+				"type int)", name, field, v.Show(), v.Show())
 		}
 	case texts:
 		for i, item := range v.Items {
@@ -220,7 +221,8 @@ func (j *judge) member(m nad.Member, path, plugin string, f form) {
 			right = "the string " + strconv.Quote(m.Value.Show())
 		}
 		field := nad.Below(path, m.Name)
-		j.reject(m.Value, field, "write the value of %q as %s: %s, found %s, and %s takes %s only (cannot unmarshal %s into Go value of type %s)",
+		j.reject(m.Value, field, "write the value of %q as %s: %s, found %s, and %s takes %s only (cannot unmarshal %s "+
+			"into Go value of type %s)",
 			m.Name, right, field, m.Value.Show(), plugin, f.shape(), goWord(m.Value), f.goType())
 	}
 }
@@ -236,6 +238,7 @@ func goWord(v *nad.Value) string {
 		return "string"
 	case nad.Bool:
 		return "bool"
+	case nad.Number, nad.Null:
 	}
 	return "number"
 }
@@ -245,62 +248,7 @@ var digits = regexp.MustCompile(`^[0-9]{1,9}$`)
 // number is a string's number, if it is one.
 func number(v *nad.Value) string {
 	if digits.MatchString(v.Text) {
-		n, _ := strconv.Atoi(v.Text) //nolint:errcheck // nine digits fit
-		return strconv.Itoa(n) + ", without quotes"
-	}
-	return ""
-}
-
-// unknownKey says why a key has no effect.
-func unknownKey(name, plugin string, sets []keys) string {
-	if why := knownMistake(name, plugin); why != "" {
-		return why
-	}
-	best, most := "", 2
-	plain := letters(name)
-	for _, set := range sets {
-		for key := range set {
-			d := nad.Distance(plain, letters(key))
-			if len(plain) >= 4 && d <= most && (d < most || best == "" || key < best) {
-				best, most = key, d
-			}
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("%s knows no such key and passes over it in silence; it means %q", plugin, best)
-	}
-	return plugin + " knows no such key and passes over it in silence"
-}
-
-// letters reduces a key to what is read aloud.
-func letters(s string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s))
-}
-
-// knownMistake has the words for keys that people have really written.
-func knownMistake(name, plugin string) string {
-	switch plugin + " " + strings.ToLower(name) {
-	case "sriov master":
-		return "it was the way to name the PF in old versions of sriov; today the device comes from deviceID alone"
-	case "sriov if0", "sriov if0name", "sriov l2enable", "sriov vf", "sriov dpdk":
-		return "it is a key of an old fork of sriov (Intel's, 2018); today the device comes from deviceID alone"
-	case "sriov mtu":
-		return "sriov cannot set an MTU; write it into a tuning entry behind sriov"
-	case "sriov rdma", "sriov isrdma":
-		return "sriov moves no RDMA device; put an rdma entry behind it"
-	case "ib-sriov vlan", "ib-sriov vlanqos":
-		return "InfiniBand has no VLANs; its partitions are pkey"
-	case "ib-sriov guid":
-		return "ib-sriov takes the GUID from the capability infinibandGUID or from cni-args only"
-	case "macvlan vlan", "ipvlan vlan", "macvlan vlanid", "ipvlan vlanid":
-		return plugin + " makes no VLAN, so the pod is in the master's network; use a VLAN interface as master"
-	case "whereabouts etcd_host", "whereabouts etcd_port", "whereabouts etcd_username", "whereabouts etcd_password", "whereabouts etcd_key_file",
-		"whereabouts etcd_cert_file", "whereabouts etcd_ca_cert_file":
-		return "it is no longer a key of whereabouts, which keeps its addresses in Kubernetes only"
-	case "host-local exclude":
-		return "host-local knows no exclusions; write several ranges around them"
-	case "nv-ipam routes", "spiderpool routes":
-		return plugin + " takes routes from its pool, not from here"
+		return cmp.Or(strings.TrimLeft(v.Text, "0"), "0") + ", without quotes"
 	}
 	return ""
 }

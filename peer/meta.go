@@ -33,7 +33,8 @@ func (j *judge) sysctl(m nad.Member, at string) {
 	}
 	switch {
 	case !strings.HasPrefix(file, "/proc/sys/net/"):
-		j.reject(m.Value, field, "remove the sysctl, it belongs into the pod's securityContext: tuning sets net.* only (invalid net sysctl key: %s): %s", nad.Quote(m.Name), field)
+		j.reject(m.Value, field, "remove the sysctl, it belongs into the pod's securityContext: tuning sets net.* only "+
+			"(invalid net sysctl key: %s): %s", nad.Quote(m.Name), field)
 	case strings.TrimSpace(m.Name) != m.Name || strings.ContainsAny(m.Name, " \t="):
 		j.reject(m.Value, field, "write the sysctl's name without blanks and =: %s, found %s", field, nad.Quote(m.Name))
 	default:
@@ -41,7 +42,8 @@ func (j *judge) sysctl(m nad.Member, at string) {
 			_, rest, ok := strings.Cut(file, table)
 			name, _, _ := strings.Cut(rest, "/")
 			if ok && !slices.Contains([]string{"all", "default", "lo", "IFNAME", ""}, name) {
-				j.warn(m.Value, field, "%s names the interface %s: the pod's annotation may choose another name; write IFNAME", field, nad.Quote(name))
+				j.warn(m.Value, field, "%s names the interface %s: the pod's annotation may choose another name; write "+
+					"IFNAME", field, nad.Quote(name))
 			}
 		}
 	}
@@ -56,7 +58,8 @@ func (j *judge) vrf(e Entry) {
 	case len(name.Text) > 15:
 		j.reject(name, e.path("vrfname"), "shorten vrfname to 15 characters: %s, found %s", e.path("vrfname"), name.Show())
 	}
-	j.warn(e.Conf, e.path("type"), "vrf moves the link's routes into a table of its own: an RDMA QP's route look-up for the GID's netdev follows the VRF, "+
+	j.warn(e.Conf, e.path("type"), "vrf moves the link's routes into a table of its own: an RDMA QP's route look-up for "+
+		"the GID's netdev follows the VRF, "+
 		"NCCL's TCP hand-shake (OOB) does not unless it is bound to that interface")
 }
 
@@ -71,7 +74,8 @@ func (j *judge) bond(e Entry) {
 		j.warn(links, e.path("links"), "%s has one interface: a bond of one is no bond", e.path("links"))
 	}
 	if get(e.Conf, "mode").Str() == "802.3ad" {
-		j.warn(get(e.Conf, "mode"), e.path("mode"), "mode 802.3ad in a pod needs a switch that speaks LACP with each pod's VFs (bond-cni#149); active-backup works")
+		j.warn(get(e.Conf, "mode"), e.path("mode"), "mode 802.3ad in a pod needs a switch that speaks LACP with each "+
+			"pod's VFs (bond-cni#149); active-backup works")
 	}
 	j.note(e.Conf, e.path("type"), "RoCE GIDs follow the active link of a bond only")
 }
@@ -116,7 +120,8 @@ func (j *judge) chain() {
 	case slices.Contains(chained(), first.Type):
 		j.alone(first)
 	case slices.Contains(addressers(), first.Type) && !slices.Contains([]string{"kube-ovn", "cilium-cni", "aws-cni"}, first.Type):
-		j.reject(first.Conf.Get("type"), first.path("type"), `write %q into "ipam" of a plugin that makes an interface: it hands out addresses and makes none: %s`, first.Type, first.path("type"))
+		j.reject(first.Conf.Get("type"), first.path("type"), `write %q into "ipam" of a plugin that makes an interface: `+
+			`it hands out addresses and makes none: %s`, first.Type, first.path("type"))
 	}
 	made := -1
 	for i, e := range j.entries {
@@ -130,7 +135,8 @@ func (j *judge) chain() {
 		}
 		if maker(e.Type) && e.Type != "bond" && !get(e.Conf, "linkInContainer").IsTrue() {
 			if made >= 0 && e.Type != "ipvlan" {
-				j.reject(e.Conf, e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it already, so the name is taken", e.path("type"), e.Type, j.entries[made].Type)
+				j.reject(e.Conf, e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it "+
+					"already, so the name is taken", e.path("type"), e.Type, j.entries[made].Type)
 			}
 			made = i
 		}
@@ -156,7 +162,8 @@ func (j *judge) alone(e Entry) {
 	if len(j.entries) == 1 {
 		where = "stands alone"
 	}
-	j.reject(e.Conf.Get("type"), e.path("type"), "%s: %s is a chained plugin; it %s, gets no prevResult and fails every ADD%s", remedy, e.Type, where, extra)
+	j.reject(e.Conf.Get("type"), e.path("type"), "%s: %s is a chained plugin; it %s, gets no prevResult and fails every "+
+		"ADD%s", remedy, e.Type, where, extra)
 }
 
 // rdmaBehind judges an rdma entry by what stands before it.
@@ -167,11 +174,13 @@ func (j *judge) rdmaBehind(i int) {
 		switch before.Type {
 		case Ours:
 			if get(get(before.Conf, "rdma"), "mode").Str() != "off" {
-				j.reject(at, field, "drop the rdma entry: podfabric has moved the RDMA device itself, so rdma would find no device and fail every ADD: %s", field)
+				j.reject(at, field, "drop the rdma entry: podfabric has moved the RDMA device itself, so rdma would find "+
+					"no device and fail every ADD: %s", field)
 				return
 			}
 		case "macvlan", "ipvlan", "bridge", "vlan", "ptp", "ipoib", "dummy", "tap", "macvtap", "bond":
-			j.reject(at, field, "remove the rdma entry: behind %s there is no RDMA device to move; %s shares its parent's, which works in shared mode, where rdma fails every ADD: %s",
+			j.reject(at, field, "remove the rdma entry: behind %s there is no RDMA device to move; %s shares its "+
+				"parent's, which works in shared mode, where rdma fails every ADD: %s",
 				before.Type, before.Type, field)
 			return
 		}
@@ -189,11 +198,13 @@ func (j *judge) rdmaBehind(i int) {
 // sbr judges source-based routing by the addresses that it works on.
 func (j *judge) sbr(e Entry) {
 	if m := j.main(); m != nil && get(get(m.Conf, "ipam"), "type").Str() == "" && (m.Type == "sriov" || m.Type == "macvlan" || m.Type == "ipvlan" || m.Type == "host-device") {
-		j.reject(e.Conf, e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on interface: %s", m.Type, e.path("type"))
+		j.reject(e.Conf, e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on "+
+			"interface: %s", m.Type, e.path("type"))
 	}
 	if m := j.main(); m != nil {
 		if in := get(m.Conf, "ipam"); slices.Contains([]string{"host-local", "static", "whereabouts"}, get(in, "type").Str()) && get(in, "routes") == nil {
-			j.note(e.Conf, e.path("type"), "the ipam section has no routes, so sbr has only the subnet's and the gateway's default route to work with")
+			j.note(e.Conf, e.path("type"), "the ipam section has no routes, so sbr has only the subnet's and the "+
+				"gateway's default route to work with")
 		}
 	}
 	gateways := get(e.Conf, "gateways")

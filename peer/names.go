@@ -64,6 +64,12 @@ func Meant(name string) string {
 	if len(plain) < 3 || len(plain) > 64 {
 		return ""
 	}
+	for i := range len(plain) - 1 { // two letters in the wrong order
+		swapped := plain[:i] + string(plain[i+1]) + string(plain[i]) + plain[i+2:]
+		if slices.Contains(all, swapped) {
+			return swapped
+		}
+	}
 	for _, other := range all {
 		if d := nad.Distance(plain, other); d <= most {
 			best, most = other, d-1

@@ -8,6 +8,7 @@ package peer
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/podfabric/podfabric/nad"
@@ -116,9 +117,9 @@ func (j *judge) ignore(at *nad.Value, field, why string) {
 	j.warn(at, field, "%s has no effect: %s", field, why)
 }
 
-// about begins a finding on a line outside the configuration.
-func (j *judge) about(level Level, line int, field, format string, args ...any) {
-	j.findings = append(j.findings, Finding{Level: level, Field: field, At: -1, Line: line, Text: fmt.Sprintf(format, args...)})
+// about warns of a line outside the configuration.
+func (j *judge) about(line int, field, format string, args ...any) {
+	j.findings = append(j.findings, Finding{Level: Warn, Field: field, At: -1, Line: line, Text: fmt.Sprintf(format, args...)})
 }
 
 // get finds a key as encoding/json does: by its letters, whatever their case; the exact one before others.
@@ -126,8 +127,8 @@ func get(v *nad.Value, name string) *nad.Value {
 	if exact := v.Get(name); exact != nil || v == nil {
 		return exact
 	}
-	for i := len(v.Members) - 1; i >= 0; i-- {
-		if m := v.Members[i]; strings.EqualFold(m.Name, name) && m.Value.Shape != nad.Null {
+	for _, m := range slices.Backward(v.Members) {
+		if strings.EqualFold(m.Name, name) && m.Value.Shape != nad.Null {
 			return m.Value
 		}
 	}
@@ -172,7 +173,7 @@ func (j *judge) link() string {
 	if len(j.entries) == 0 {
 		return ""
 	}
-	return string(kindOf(j.entries[0]))
+	return kindOf(j.entries[0])
 }
 
 // kindOf is the kind of attachment that takes the place of a plugin.

@@ -19,7 +19,8 @@ func (p *pool) routes(v *nad.Value, complete bool) {
 	for i, item := range v.Items {
 		field := nad.Item(p.at("routes"), i)
 		if item.Shape != nad.Object {
-			p.j.reject(item, field, `write the route as {"dst": …, "gw": …}: %s, found %s (cannot unmarshal %s into Go value of type types.route)`, field, item.Show(), goWord(item))
+			p.j.reject(item, field, `write the route as {"dst": …, "gw": …}: %s, found %s (cannot unmarshal %s into Go `+
+				`value of type types.route)`, field, item.Show(), goWord(item))
 			continue
 		}
 		p.j.decode(item, field, p.kind, keys{
@@ -43,7 +44,8 @@ func (p *pool) destination(item *nad.Value, field string) {
 	case !ok:
 		p.j.reject(dst, at, "write a subnet with its length: %s, found %s (invalid CIDR address)", at, dst.Show())
 	case net != net.Masked() && net.Addr().Is4():
-		p.j.reject(dst, at, "write %s instead of %s: host bits are set, CNI's types keep them, and the kernel refuses such a route: %s", net.Masked(), net, at)
+		p.j.reject(dst, at, "write %s instead of %s: host bits are set, CNI's types keep them, and the kernel refuses "+
+			"such a route: %s", net.Masked(), net, at)
 	case net != net.Masked():
 		p.j.warn(dst, at, "%s %s has host bits set: write %s", at, dst.Show(), net.Masked())
 	case net.Bits() == 0:
@@ -87,9 +89,11 @@ func (p *pool) via(item *nad.Value, field string, all *nad.Value, complete bool)
 	}
 	for _, other := range all.Items {
 		if dst, ok := prefix(get(other, "dst").Str()); ok && other != item && dst.Bits() > 0 && dst.Contains(a) {
-			p.j.warn(gw, at, "%s %s is in no range of this network: the route works only if the one to %s comes first", at, a, dst)
+			p.j.warn(gw, at, "%s %s is in no range of this network: the route works only if the one to %s comes first",
+				at, a, dst)
 			return
 		}
 	}
-	p.j.reject(gw, at, "write a gateway of this network: route gateway %s is in no range of this network, so the route cannot be added (network is unreachable): %s", a, at)
+	p.j.reject(gw, at, "write a gateway of this network: route gateway %s is in no range of this network, so the route "+
+		"cannot be added (network is unreachable): %s", a, at)
 }

@@ -17,12 +17,14 @@ func (j *judge) sriov(e Entry) {
 	j.rates(e)
 	for _, key := range []string{"spoofchk", "trust"} {
 		if v := get(e.Conf, key); v.Str() != "" && !slices.Contains([]string{"on", "off"}, v.Text) {
-			j.warn(v, e.path(key), `%s %s is neither "on" nor "off": sriov takes everything but "on" for off, in silence`, e.path(key), v.Show())
+			j.warn(v, e.path(key), `%s %s is neither "on" nor "off": sriov takes everything but "on" for off, in silence`,
+				e.path(key), v.Show())
 		}
 	}
 	j.needsDevice(e, false)
 	if j.mtuSet() == nil {
-		j.note(e.Conf, e.Path, "no MTU is set anywhere: a VF keeps its own, 1500 by default, and RoCE then sends 1024 bytes at most; a tuning entry behind sriov sets it")
+		j.note(e.Conf, e.Path, "no MTU is set anywhere: a VF keeps its own, 1500 by default, and RoCE then sends 1024 "+
+			"bytes at most; a tuning entry behind sriov sets it")
 	}
 	if j.has("rdma", 0) < 0 && j.has(Ours, 0) < 0 {
 		j.note(e.Conf, e.Path, "no rdma plugin behind sriov: in exclusive mode the RDMA device stays on the host")
@@ -41,26 +43,31 @@ func (j *judge) sriovVLAN(e Entry) {
 	vlan, qos, proto := get(e.Conf, "vlan"), get(e.Conf, "vlanQoS"), get(e.Conf, "vlanProto")
 	if vlan == nil {
 		if qos != nil {
-			j.reject(qos, e.path("vlanQoS"), "add vlan, or remove vlanQoS: vlan id must be configured to set vlan QoS: %s, found %s and no vlan", e.path("vlanQoS"), qos.Show())
+			j.reject(qos, e.path("vlanQoS"), "add vlan, or remove vlanQoS: vlan id must be configured to set vlan QoS: "+
+				"%s, found %s and no vlan", e.path("vlanQoS"), qos.Show())
 		}
 		if proto != nil {
-			j.reject(proto, e.path("vlanProto"), "add vlan, or remove vlanProto: vlan id must be configured to set vlan proto: %s, found %s and no vlan", e.path("vlanProto"), proto.Show())
+			j.reject(proto, e.path("vlanProto"), "add vlan, or remove vlanProto: vlan id must be configured to set vlan "+
+				"proto: %s, found %s and no vlan", e.path("vlanProto"), proto.Show())
 		}
 		return
 	}
-	j.within(e, "vlan", 0, 4094)
-	j.within(e, "vlanQoS", 0, 7)
+	j.within(e, "vlan", 4094)
+	j.within(e, "vlanQoS", 7)
 	id, ok := integer(vlan)
 	if n, set := integer(qos); ok && set && id == 0 && n > 0 && n <= 7 {
-		j.reject(qos, e.path("vlanQoS"), "set vlan to another number than 0, or vlanQoS to 0: non-zero vlan id must be configured to set vlan QoS: %s, found %d with vlan 0", e.path("vlanQoS"), n)
+		j.reject(qos, e.path("vlanQoS"), "set vlan to another number than 0, or vlanQoS to 0: non-zero vlan id must be "+
+			"configured to set vlan QoS: %s, found %d with vlan 0", e.path("vlanQoS"), n)
 	}
 	switch word := strings.ToLower(proto.Str()); {
 	case proto.Str() == "" && proto == nil:
 	case proto.Shape != nad.String:
 	case word != "802.1q" && word != "802.1ad":
-		j.reject(proto, e.path("vlanProto"), "set vlanProto to 802.1q or 802.1ad: %s, found %s (vlan Proto invalid)", e.path("vlanProto"), proto.Show())
+		j.reject(proto, e.path("vlanProto"), "set vlanProto to 802.1q or 802.1ad: %s, found %s (vlan Proto invalid)",
+			e.path("vlanProto"), proto.Show())
 	case word == "802.1ad" && ok && id == 0:
-		j.reject(proto, e.path("vlanProto"), "set vlan to another number than 0: non-zero vlan id must be configured to set vlan proto 802.1ad: %s", e.path("vlanProto"))
+		j.reject(proto, e.path("vlanProto"), "set vlan to another number than 0: non-zero vlan id must be configured to "+
+			"set vlan proto 802.1ad: %s", e.path("vlanProto"))
 	}
 }
 
@@ -74,7 +81,8 @@ func (j *judge) rates(e Entry) {
 	case hasMost && most < 0:
 		j.reject(high, e.path("max_tx_rate"), "set max_tx_rate to 0 or more Mbit/s: %s, found %d", e.path("max_tx_rate"), most)
 	case hasLeast && hasMost && most > 0 && least > most:
-		j.reject(low, e.path("min_tx_rate"), "set min_tx_rate to max_tx_rate or less: %s, found %d above %d, and the kernel refuses it", e.path("min_tx_rate"), least, most)
+		j.reject(low, e.path("min_tx_rate"), "set min_tx_rate to max_tx_rate or less: %s, found %d above %d, and the "+
+			"kernel refuses it", e.path("min_tx_rate"), least, most)
 	}
 }
 
@@ -84,15 +92,18 @@ func (j *judge) ibSriov(e Entry) {
 	j.needsDevice(e, false)
 	if v := get(e.Conf, "pkey"); v.Str() != "" {
 		if !pkey.MatchString(v.Text) {
-			j.warn(v, e.path("pkey"), `%s %s is no partition key as "0x8001": ib-kubernetes, which reads it, refuses it`, e.path("pkey"), v.Show())
+			j.warn(v, e.path("pkey"), `%s %s is no partition key as "0x8001": ib-kubernetes, which reads it, refuses it`,
+				e.path("pkey"), v.Show())
 		} else {
-			j.note(v, e.path("pkey"), "%s is read by ib-kubernetes alone; NCCL_IB_PKEY is an index into the VF's own table, not this key", e.path("pkey"))
+			j.note(v, e.path("pkey"), "%s is read by ib-kubernetes alone; NCCL_IB_PKEY is an index into the VF's own "+
+				"table, not this key", e.path("pkey"))
 		}
 	}
 	kubernetes := get(e.Conf, "ibKubernetesEnabled")
 	if kubernetes != nil && kubernetes.Yes {
 		if !get(get(e.Conf, "capabilities"), "infinibandGUID").IsTrue() {
-			j.warn(kubernetes, e.path("ibKubernetesEnabled"), `%s needs ib-kubernetes to give each pod a GUID, and "capabilities": {"infinibandGUID": true} to let it in`, e.path("ibKubernetesEnabled"))
+			j.warn(kubernetes, e.path("ibKubernetesEnabled"), `%s needs ib-kubernetes to give each pod a GUID, and `+
+				`"capabilities": {"infinibandGUID": true} to let it in`, e.path("ibKubernetesEnabled"))
 		}
 	} else {
 		j.note(e.Conf, e.Path, "without a GUID of its own the VF keeps the one it has, and an all-zero one never becomes ACTIVE")
@@ -100,8 +111,10 @@ func (j *judge) ibSriov(e Entry) {
 	isolated := get(e.Conf, "rdmaIsolation").IsTrue()
 	if i := j.has("rdma", 0); i >= 0 && isolated {
 		r := j.entries[i]
-		j.reject(r.Conf, r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, so rdma finds none and fails every ADD: %s", r.path("type"))
+		j.reject(r.Conf, r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, "+
+			"so rdma finds none and fails every ADD: %s", r.path("type"))
 	} else if i < 0 && !isolated {
-		j.note(e.Conf, e.Path, "no rdma plugin behind ib-sriov and no rdmaIsolation: in exclusive mode the RDMA device stays on the host")
+		j.note(e.Conf, e.Path, "no rdma plugin behind ib-sriov and no rdmaIsolation: in exclusive mode the RDMA device "+
+			"stays on the host")
 	}
 }

@@ -39,7 +39,8 @@ func (j *judge) top() {
 		case item.Shape != nad.Object:
 			j.reject(item, at, "write %s as an object in { }: found %s", at, item.Show())
 		case kind.Str() == "":
-			j.reject(item, nad.Below(at, "type"), `add "type", the name of a plugin, to %s: missing 'type', found %s`, at, kind.Show())
+			j.reject(item, nad.Below(at, "type"), `add "type", the name of a plugin, to %s: missing 'type', found %s`,
+				at, kind.Show())
 		}
 		if item.Shape == nad.Object {
 			entries = append(entries, Entry{Conf: item, Type: kind.Str(), Path: at})
@@ -52,7 +53,8 @@ func (j *judge) top() {
 			j.warn(&nad.Value{Start: m.Start}, m.Name, "%s stands twice: the last one counts", m.Name)
 		}
 		if !slices.Contains([]string{"cniVersion", "cniVersions", "name", "plugins", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"}, m.Name) {
-			j.ignore(m.Value, m.Name, "beside plugins the runtime reads name and cniVersion; write it into the entry of its plugin")
+			j.ignore(m.Value, m.Name, "beside plugins the runtime reads name and cniVersion; write it into the entry of "+
+				"its plugin")
 		}
 	}
 }
@@ -88,7 +90,8 @@ func (j *judge) named() {
 	case j.n.Definition:
 		j.note(c, "name", "the configuration has no name: Multus puts the definition's into it, libcni alone would refuse it")
 	default:
-		j.warn(c, "name", "the configuration has no name: libcni refuses it as a file; in a NetworkAttachmentDefinition Multus adds one")
+		j.warn(c, "name", "the configuration has no name: libcni refuses it as a file; in a NetworkAttachmentDefinition "+
+			"Multus adds one")
 	}
 	j.cniVersion(c.Get("cniVersion"))
 }
@@ -100,12 +103,15 @@ func (j *judge) cniVersion(v *nad.Value) {
 	case v != nil && v.Shape != nad.String:
 		j.reject(v, "cniVersion", `write cniVersion as a string, as "1.0.0": cniVersion, found %s`, v.Show())
 	case v.Str() == "":
-		j.warn(j.n.Config, "cniVersion", "cniVersion is missing, which means 0.1.0: such a result has no list of interfaces, so a chained plugin "+
+		j.warn(j.n.Config, "cniVersion", "cniVersion is missing, which means 0.1.0: such a result has no list of "+
+			"interfaces, so a chained plugin "+
 			"cannot find the link, and there is no CHECK; write 1.0.0")
 	case !slices.Contains(known, v.Text):
-		j.reject(v, "cniVersion", "set cniVersion to one that exists, as 1.0.0: cniVersion, found %s (incompatible CNI versions)%s", v.Show(), nearVersion(v.Text))
+		j.reject(v, "cniVersion", "set cniVersion to one that exists, as 1.0.0: cniVersion, found %s (incompatible CNI "+
+			"versions)%s", v.Show(), nearVersion(v.Text))
 	case v.Text < "0.3.0":
-		j.warn(v, "cniVersion", "cniVersion %s has no list of interfaces in its result, so a chained plugin cannot find the link, and there is no CHECK; "+
+		j.warn(v, "cniVersion", "cniVersion %s has no list of interfaces in its result, so a chained plugin cannot find "+
+			"the link, and there is no CHECK; "+
 			"raise it to 0.3.1 or later", v.Text)
 	}
 }
@@ -143,12 +149,15 @@ func (j *judge) known(v *nad.Value, field, what string) {
 		j.reject(v, field, "write the plugin's name alone, without a folder: %s, found %s", field, v.Show())
 	case j.n.Installed != nil && name == Ours:
 	case j.n.Installed != nil && !j.n.Installed(name):
-		j.reject(v, field, "install the plugin, or correct its name: unknown %s %s on this node%s: failed to find plugin %s in path", what, nad.Quote(name), did, nad.Quote(name))
+		j.reject(v, field, "install the plugin, or correct its name: unknown %s %s on this node%s: failed to find plugin "+
+			"%s in path", what, nad.Quote(name), did, nad.Quote(name))
 	case meant == name || j.n.Installed != nil:
 	case meant != "":
-		j.reject(v, field, "write %q instead of %s: unknown %s %s%s: failed to find plugin %s in path", meant, nad.Quote(name), what, nad.Quote(name), did, nad.Quote(name))
+		j.reject(v, field, "write %q instead of %s: unknown %s %s%s: failed to find plugin %s in path",
+			meant, nad.Quote(name), what, nad.Quote(name), did, nad.Quote(name))
 	default:
-		j.warn(v, field, "unknown %s %s: its rules are not known here, and whether the node has it only its plugin folder tells (--plugins)", what, nad.Quote(name))
+		j.warn(v, field, "unknown %s %s: its rules are not known here, and whether the node has it only its plugin "+
+			"folder tells (--plugins)", what, nad.Quote(name))
 	}
 }
 
@@ -162,11 +171,13 @@ func (j *judge) resource() {
 	switch {
 	case right == nil && wrong == nil:
 	case right == nil && wrong.Label:
-		j.about(Warn, wrong.Line, "metadata.labels."+wrong.Key, "%s stands among the labels: Multus reads it from the annotations only, so no device comes from it", wrong.Key)
+		j.about(wrong.Line, "metadata.labels."+wrong.Key, "%s stands among the labels: Multus reads it from the "+
+			"annotations only, so no device comes from it", wrong.Key)
 	case right == nil:
-		j.about(Warn, wrong.Line, "metadata.annotations."+wrong.Key, "the annotation %s is not read: Multus knows %s only, so no device comes from it", wrong.Key, nad.ResourceName)
+		j.about(wrong.Line, "metadata.annotations."+wrong.Key, "the annotation %s is not read: Multus knows %s only, so "+
+			"no device comes from it", wrong.Key, nad.ResourceName)
 	case right.Value == "":
-		j.about(Warn, right.Line, field, "resourceName is empty: no device comes from it")
+		j.about(right.Line, field, "resourceName is empty: no device comes from it")
 	case !qualified.MatchString(right.Value):
 		why := "it is no domain/name"
 		switch domain, _, slash := strings.Cut(right.Value, "/"); {
@@ -177,7 +188,8 @@ func (j *judge) resource() {
 		case domain == "":
 			why = "empty prefix"
 		}
-		j.about(Warn, right.Line, field, "resourceName %s: %s, so no pod can ask for it, and no deviceID comes from it", nad.Quote(right.Value), why)
+		j.about(right.Line, field, "resourceName %s: %s, so no pod can ask for it, and no deviceID comes from it",
+			nad.Quote(right.Value), why)
 	}
 }
 
@@ -185,7 +197,7 @@ func (j *judge) resource() {
 func (j *judge) annotation() (right, wrong *nad.Annotation) { //nolint:nonamedreturns // says which is which
 	for i := range j.n.Annotations {
 		a := &j.n.Annotations[i]
-		_, key, _ := strings.Cut(a.Key, "/")
+		key := a.Key[strings.LastIndexByte(a.Key, '/')+1:]
 		plain := strings.ToLower(strings.NewReplacer("-", "", "_", "", ".", "").Replace(key))
 		switch {
 		case a.Key == nad.ResourceName && !a.Label:

@@ -40,7 +40,8 @@ func (p *pool) whereabouts() {
 		}
 	}
 	if v := get(p.v, "range"); !some && (v == nil || v.Shape == nad.String) {
-		p.j.reject(p.v, p.at("range"), `add "range" to the ipam section: invalid CIDR (do you have the 'range' parameter set for Whereabouts?): %s`, p.path)
+		p.j.reject(p.v, p.at("range"), `add "range" to the ipam section: invalid CIDR (do you have the 'range' parameter `+
+			`set for Whereabouts?): %s`, p.path)
 	}
 	if g := get(p.v, "gateway"); g.Str() != "" {
 		p.whereaboutsGateway(g)
@@ -82,7 +83,8 @@ func (p *pool) whereaboutsRange(v *nad.Value, field string) {
 	}
 	subnet, ok := sloppyPrefix(subnetText)
 	if !ok {
-		p.j.reject(r, at, `write a subnet with its length, as "10.1.0.0/24" or "10.1.0.10-10.1.0.99/24": invalid CIDR (do you have the 'range' parameter set for Whereabouts?): %s, found %s`, at, r.Show())
+		p.j.reject(r, at, `write a subnet with its length, as "10.1.0.0/24" or "10.1.0.10-10.1.0.99/24": invalid CIDR `+
+			`(do you have the 'range' parameter set for Whereabouts?): %s, found %s`, at, r.Show())
 		return
 	}
 	net := subnet.Masked()
@@ -121,7 +123,8 @@ func (p *pool) dashed(r *nad.Value, at, begin string, last netip.Prefix) {
 	case !ok:
 		p.j.reject(r, at, "write an IP address before the dash: invalid range start IP: %s, found %s", at, r.Show())
 	case !last.Masked().Contains(first):
-		p.j.reject(r, at, "write a first address inside %s: invalid range start for CIDR %s: %s: %s, found %s", last.Masked(), last.Masked(), first, at, r.Show())
+		p.j.reject(r, at, "write a first address inside %s: invalid range start for CIDR %s: %s: %s, found %s",
+			last.Masked(), last.Masked(), first, at, r.Show())
 	case last.Addr().Less(first):
 		p.j.reject(r, at, "write the smaller address first: %s, found %s", at, r.Show())
 	}
