@@ -97,6 +97,10 @@ func (p *pool) other(kind *nad.Value) {
 			"default_ipv4_ippool": texts, "default_ipv6_ippool": texts, "clean_gateway": truth, "match_master_subnet": truth, "ipam_unix_socket_path": text,
 		})
 		return
+	default:
+		if Meant(kind.Text) == kind.Text {
+			j.warn(kind, p.at("type"), "the rules of IPAM plugin %s are not known here: its own keys are not judged", kind.Show())
+		}
 	}
 	broken := slices.ContainsFunc(j.findings[before:], func(f Finding) bool { return f.Level == Reject })
 	p.routes(get(p.v, "routes"), !broken)
