@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance_test
+
+import (
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// hostLocal is a network with the addresses of the real host-local.
+func hostLocal(v version, leases string) object {
+	return with(network(v), object{"ipam": object{
+		"type": "host-local", "dataDir": leases, "ranges": [][]object{{{"subnet": "192.0.2.0/24", "rangeStart": "192.0.2.7"}}},
+		"routes": []object{{"dst": "198.51.100.0/24"}},
+	}})
+}
+
+// held are the addresses that host-local has handed out.
+func held(t *testing.T, leases string) []string {
+	t.Helper()
+	got, err := filepath.Glob(leases + "/rail0/192.0.2.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestDelegateHostLocal(t *testing.T) {
+	for _, v := range versions() {
+		t.Run(v.name, func(t *testing.T) {
+			leases, p := t.TempDir(), newPod(t, "delegate")
+			before := look(t, p)
+			c := call{network: hostLocal(v, leases), id: "delegate", netns: p.path}
+			want := object{
+				"cniVersion": v.name, "interfaces": interfaces(v, p, 1400), "ips": ips(v, object{"address": "192.0.2.7/24", "gateway": "192.0.2.1"}),
+				"routes": []any{object{"dst": "198.51.100.0/24", "gw": "192.0.2.1"}},
+			}
+			if v.family {
+				want["dns"] = object{}
+			}
+			if diff := cmp.Diff(any(want), c.ok(t, "ADD")); diff != "" {
+				t.Errorf("result (-specification +ours):\n%s", diff)
+			}
+			if v.check {
+				c.ok(t, "CHECK")
+			}
+			if v.new {
+				c.valid = []object{{"containerID": c.id, "ifname": "net1"}}
+				c.ok(t, "GC")
+				c.ok(t, "STATUS")
+			}
+			if got := held(t, leases); len(got) != 1 {
+				t.Errorf("leases: %v", got)
+			}
+			// A name that is taken fails ADD after the delegate was asked: its address goes back.
+			other := newPod(t, "taken")
+			other.ip(t, "link", "add", "net1", "type", "veth", "peer", "name", "peer")
+			c2 := call{network: with(c.network, object{"mac": nil}), id: "taken", netns: other.path}
+			c2.refused(t, "ADD", 107, "net1")
+			if got := held(t, leases); len(got) != 1 {
+				t.Errorf("leases after a failed ADD: %v", got)
+			}
+			c2.ok(t, "DEL")
+			c.in("").ok(t, "DEL")
+			if got := held(t, leases); len(got) != 0 {
+				t.Errorf("leases after DEL: %v", got)
+			}
+			before.unchanged(t, p)
+		})
+	}
+}
+
+// GC of ours asks the delegate too, which forgets what the runtime does not name.
+func TestGCAsksTheDelegate(t *testing.T) {
+	v := versions()[4]
+	leases, p := t.TempDir(), newPod(t, "forgotten")
+	before := look(t)
+	c := call{network: with(hostLocal(v, leases), object{"mac": nil}), id: "forgotten", netns: p.path, valid: []object{}}
+	c.ok(t, "ADD")
+	p.kill(t)
+	// Of the record nothing is left either, as after a reboot.
+	shell(t, "rm", "-r", "/run/podfabric")
+	c.from("/run/forgot").ok(t, "GC")
+	if got := held(t, leases); len(got) != 0 {
+		t.Errorf("leases after GC: %v", got)
+	}
+	before.unchanged(t)
+}
+
+func TestDelegateThatIsNotThere(t *testing.T) {
+	p := newPod(t, "absent")
+	before := look(t, p)
+	c := call{network: with(network(versions()[4]), object{"ipam": object{"type": "host-locale"}}), id: "absent", netns: p.path}
+	c.refused(t, "ADD", 109, "host-locale")
+	before.unchanged(t, p)
+	c.ok(t, "DEL")
+	before.unchanged(t, p)
+}
+
+// Kubelet starts one pod's networks one after the other; other callers do not.
+func TestTwoInterfacesOfAPodAtOnce(t *testing.T) {
+	v := versions()[4]
+	p := newPod(t, "both")
+	before := look(t, p)
+	calls := []call{
+		{network: leased(object{"name": "rail0", "rail": 0}), id: "both", netns: p.path, args: multus()},
+		{network: leased(object{"name": "rail1", "rail": 1}), id: "both", netns: p.path, args: multus(), ifname: "net2"},
+	}
+	for range 5 {
+		for _, verb := range []string{"ADD", "CHECK", "DEL"} {
+			var all sync.WaitGroup
+			for _, c := range calls {
+				all.Go(func() {
+					if _, failed := c.libcni(t, verb); failed != nil {
+						t.Errorf("%s of %s: code %d: %s", verb, c.name(), failed.Code, failed.text())
+					}
+				})
+			}
+			all.Wait()
+			if verb != "ADD" {
+				continue
+			}
+			if n := len(strings.Fields(p.ip(t, "-4", "-o", "addr", "show", "to", "192.0.2.0/28"))); n == 0 {
+				t.Error("no addresses")
+			}
+			hint := shell(t, "cat", "/run/podfabric/pods/"+uid+"/fabric.json")
+			if !strings.Contains(hint, `"net1"`) || !strings.Contains(hint, `"net2"`) {
+				t.Errorf("version %s: the hint lacks a rail: %s", v.name, hint)
+			}
+		}
+		before.unchanged(t, p)
+	}
+}
