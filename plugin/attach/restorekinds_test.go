@@ -94,3 +94,37 @@ func TestRestoreSettingsOfAVFThatIsAway(t *testing.T) {
 		t.Errorf("away %v", away)
 	}
 }
+
+// What happens to the devices below a master is no debt of an attachment on it.
+func TestAwayOfALinkOnAMaster(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"macvlan", "chained-macvlan"} {
+		sc := play(t, plan(t, name))
+		if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+			t.Fatal(err)
+		}
+		sc.k.RemoveRDMA("mlx5_0")
+		if away := attach.Away(recorded(t, sc.before), sc.observe(t, sc.s)); len(away) != 0 {
+			t.Errorf("%s: away %v", name, away)
+		}
+	}
+}
+
+// A name that the kernel gave to a master's device, and one that a link had in a pod, are none to give or to keep.
+func TestHomedOfOtherKinds(t *testing.T) {
+	t.Parallel()
+	_, seen := onMaster()
+	seen.RDMA.Index, seen.RDMA.Name = 4, "ibdev4"
+	home := seen
+	home.RDMA = new(*seen.RDMA)
+	home.RDMA.Name = "mlx5_0"
+	if got := attach.Homed(seen, home).RDMA.Name; got != "ibdev4" {
+		t.Errorf("the master's RDMA device is called %s", got)
+	}
+	_, wasInPod := behindVF()
+	stray := good()
+	stray.Link.Name, wasInPod.Link.Name = "net1", "net7"
+	if got := attach.Homed(stray, wasInPod).Link.Name; got != "net1" {
+		t.Errorf("the link is called %s", got)
+	}
+}
