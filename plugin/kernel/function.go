@@ -67,7 +67,7 @@ func (s *Session) rdma(id bus.ID, now seen) (*attach.RDMA, error) {
 	if len(home) > 0 {
 		d, deviceErr := s.device(s.host, s.sys, home[0], fn.Uverbs, now)
 		if d != nil {
-			d.Beside = slices.Clone(home[1:])
+			d.Beside = append([]string(nil), home[1:]...) // nil for none, as it comes back from a record
 		}
 		return d, deviceErr
 	}

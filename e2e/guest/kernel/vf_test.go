@@ -168,12 +168,14 @@ func TestVFWithThePFAway(t *testing.T) {
 	ns := node.NewNS(t)
 	s, pf := open(t, nil), node.PF(t, 1)
 	name := node.Netdev(pf)
+	machine := snapshot(t)
 	node.Run(t, "ip", "link", "set", name, "netns", ns.Name)
 	f := asked(t, s, node.VF(t, 1, 5))
 	step := attach.SetVF{PF: addr(t, pf), Number: 5, What: attach.VFTrust, To: attach.VFState{Trust: true}}
 	err := s.Apply(t.Context(), step)
 	ns.Run(t, "ip", "link", "set", name, "netns", "1")
 	node.Run(t, "ip", "link", "set", name, "up")
+	node.Wait(t, "the PF to have all that it had", func() bool { return len(kernel.Diff(machine, snapshot(t))) == 0 })
 	if f.VF != nil || f.Siblings != nil || f.Function.PFLink != "" {
 		t.Errorf("facts %+v", f)
 	}
