@@ -98,8 +98,8 @@ func yamlFaultLine(text []byte, message string) int {
 func yamlAdvice(message string) string {
 	for _, a := range [][2]string{
 		{"cannot start any token", "indent with spaces, a tab is no indentation, and quote text that begins with a special character"},
-		{"mapping values are not allowed", "quote the text, or indent the key as its neighbours"},
-		{"did not find expected key", "indent the key as its neighbours, and quote text with special characters"},
+		{"mapping values are not allowed", "quote the text, indent the key as its neighbours, or escape the quotes inside a quoted string"},
+		{"did not find expected key", "indent the key as its neighbours, quote text with special characters, and escape the quotes inside a quoted string"},
 		{"did not find expected '-' indicator", "indent the entries of the list alike"},
 		{"unexpected end of stream", "close the quote that begins here"},
 		{"unexpected document indicator", "close the quote that begins above"},

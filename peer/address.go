@@ -77,6 +77,11 @@ func (p *pool) other(kind *nad.Value) {
 			`podfabric's own and no plugin: %s`, p.at("type"))
 		return
 	}
+	if kind.Text == "none" {
+		j.reject(kind, p.at("type"), `remove ipam for a link without address: there is no plugin "none" (failed to find plugin "none" in path): %s`,
+			p.at("type"))
+		return
+	}
 	j.known(kind, p.at("type"), "IPAM plugin")
 	before := len(j.findings)
 	switch kind.Text {
@@ -157,8 +162,12 @@ func (p *pool) static() {
 	p.keys(keys{"type": text, "routes": list, "addresses": list, "dns": object})
 	addresses := get(p.v, "addresses")
 	if addresses == nil || len(addresses.Items) == 0 {
-		p.j.warn(p.v, p.at("addresses"), "static without addresses gives none: every pod must bring its own (capability "+
-			"ips, or cni-args)")
+		const none = "static without addresses gives none: every pod must bring its own (capability ips, or cni-args)"
+		if get(get(p.e.Conf, "capabilities"), "ips").IsTrue() {
+			p.j.note(p.v, p.at("addresses"), none)
+		} else {
+			p.j.warn(p.v, p.at("addresses"), none)
+		}
 	}
 	if addresses == nil {
 		return

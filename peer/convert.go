@@ -31,16 +31,16 @@ type Converted struct {
 func Convert(n Network) (Converted, error) {
 	j := &judge{n: n}
 	if j.top(); len(j.entries) == 0 {
-		return Converted{}, fmt.Errorf("convert: %w: it has no plugin", ErrOther)
+		return Converted{}, fmt.Errorf("%w: it has no plugin", ErrOther)
 	}
 	first := j.entries[0]
 	switch {
 	case j.has(Ours, 0) >= 0:
-		return Converted{}, fmt.Errorf("convert: %w", ErrOurs)
+		return Converted{}, ErrOurs
 	case first.Type == "ipvlan" && kindOf(first) == "":
-		return Converted{}, fmt.Errorf(`convert: "mode" %s of ipvlan: podfabric has l2 only`, get(first.Conf, "mode").Show())
+		return Converted{}, fmt.Errorf(`"mode" %s of ipvlan: podfabric has l2 only`, get(first.Conf, "mode").Show())
 	case kindOf(first) == "":
-		return Converted{}, fmt.Errorf("convert: plugin %q: %w", first.Type, ErrOther)
+		return Converted{}, fmt.Errorf("plugin %q: %w", first.Type, ErrOther)
 	}
 	c := &conversion{judge: j, kind: kindOf(first)}
 	out, err := c.first(first)
@@ -143,7 +143,7 @@ func (c *conversion) first(e Entry) ([]nad.Member, error) {
 			continue
 		}
 		if m.Value.Shape&f.shape() == 0 {
-			return nil, fmt.Errorf("convert: %s: found %s, which %s itself refuses", m.Name, m.Value.Show(), e.Type)
+			return nil, fmt.Errorf("%s: found %s, which %s itself refuses", m.Name, m.Value.Show(), e.Type)
 		}
 		kept, err := c.key(proper(m.Name, known), m.Value)
 		if err != nil {
@@ -152,7 +152,7 @@ func (c *conversion) first(e Entry) ([]nad.Member, error) {
 		out = append(out, kept...)
 	}
 	if c.kind != "vf" && c.kind != "device" && get(e.Conf, "master") == nil {
-		return nil, fmt.Errorf(`convert: "master" is missing: %s takes the interface of the node's default route, `+
+		return nil, fmt.Errorf(`"master" is missing: %s takes the interface of the node's default route, `+
 			`podfabric never does; name the master`, e.Type)
 	}
 	return append(out, c.moved(e)...), nil
@@ -180,14 +180,14 @@ func (c *conversion) key(name string, v *nad.Value) ([]nad.Member, error) {
 		return nil, nil
 	case "linkInContainer":
 		if v.Yes {
-			return nil, fmt.Errorf(`convert: "linkInContainer": podfabric has no master inside the pod`)
+			return nil, fmt.Errorf(`"linkInContainer": podfabric has no master inside the pod`)
 		}
 		return nil, nil
 	case "DPDKMode":
 		return nil, nil
 	case "useInterfaceNetwork":
 		if v.Yes {
-			return nil, fmt.Errorf(`convert: "useInterfaceNetwork": podfabric does not take over the host's addresses`)
+			return nil, fmt.Errorf(`"useInterfaceNetwork": podfabric does not take over the host's addresses`)
 		}
 		return nil, nil
 	case "mtu":
@@ -218,7 +218,7 @@ func (c *conversion) ipam(v *nad.Value) ([]nad.Member, error) {
 		}
 		return nil, nil
 	case "dhcp":
-		return nil, fmt.Errorf(`convert: "ipam" of type dhcp: podfabric has no way to use it; use "range", "static" or ` +
+		return nil, fmt.Errorf(`"ipam" of type dhcp: podfabric has no way to use it; use "range", "static" or ` +
 			`another IPAM plugin`)
 	case "host-local":
 		c.note(`ipam stays host-local, which knows only its own node and hands out the same addresses on each: "type": ` +

@@ -35,7 +35,7 @@ func (c *conversions) file(j judging, text []byte, w io.Writer) {
 		at := fmt.Sprintf("%s:%d: %s", j.file, d.Line, nameOf(v))
 		if err != nil {
 			c.failed = true
-			fmt.Fprintln(w, printable(at+": not converted: "+err.Error()))
+			fmt.Fprintln(w, printable(at+": "+err.Error()))
 			continue
 		}
 		for _, n := range notes {
@@ -48,18 +48,18 @@ func (c *conversions) file(j judging, text []byte, w io.Writer) {
 // convert makes one network ours. What comes out is judged once more: nothing is printed that podfabric refuses.
 func (j judging) convert(d *nad.Document, v verdict) ([]byte, []string, error) {
 	if v.Verdict == reject {
-		return nil, nil, fmt.Errorf("correct it first: %s", *v.Reason)
+		return nil, nil, fmt.Errorf("not converted: correct it first: %s", *v.Reason)
 	}
 	if d.Config == nil {
-		return nil, nil, fmt.Errorf("convert: it has no spec.config")
+		return nil, nil, fmt.Errorf("not converted: it has no spec.config")
 	}
 	c, err := peer.Convert(j.asked(d, d.Config.Root))
 	if err != nil {
-		return nil, nil, fmt.Errorf("not possible: %w", err)
+		return nil, nil, fmt.Errorf("not converted: %w", err)
 	}
 	out, err := d.Replace(c.Config)
 	if err != nil {
-		return nil, nil, fmt.Errorf("convert: %w", err)
+		return nil, nil, fmt.Errorf("not converted: %w", err)
 	}
 	again := j
 	again.installed = nil
@@ -69,7 +69,7 @@ func (j judging) convert(d *nad.Document, v verdict) ([]byte, []string, error) {
 	}
 	for _, v := range judge(again, out) {
 		if v.Verdict == reject {
-			return nil, nil, fmt.Errorf("podfabric would refuse it: %s", *v.Reason)
+			return nil, nil, fmt.Errorf("not converted: podfabric would refuse it: %s", *v.Reason)
 		}
 	}
 	return out, c.Notes, nil
