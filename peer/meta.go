@@ -132,6 +132,8 @@ func (j *judge) chain() {
 			j.reject(e.Conf, e.path("type"), "drop the second podfabric entry: one attachment is made once: %s", e.path("type"))
 		case e.Type == "sbr" && i > 0:
 			j.sbr(e)
+		case e.Type == Ours:
+			j.ours(e)
 		}
 		if maker(e.Type) && e.Type != "bond" && !get(e.Conf, "linkInContainer").IsTrue() {
 			if made >= 0 && e.Type != "ipvlan" {
@@ -145,6 +147,20 @@ func (j *judge) chain() {
 				j.ignore(v, e.path("ipam"), e.Type+" hands out no addresses; the plugin that makes the interface does")
 			}
 		}
+	}
+}
+
+// ours looks at what the text of an entry of ours tells beside what its parser says: an InfiniBand master by its name, and rules
+// for the pod's addresses that two plugins make.
+func (j *judge) ours(e Entry) {
+	if v := e.Conf.Get("master"); infiniBand.MatchString(v.Str()) {
+		j.reject(v, e.path("master"), "use the ipoib plugin (a child of %s) or ib-sriov: %s %s is probably InfiniBand by its name (IPoIB), "+
+			"on which podfabric makes no interface", v.Text, e.path("master"), v.Show())
+	}
+	rules := e.Conf.Get("routing").Get("sourceRules")
+	if i := j.has("sbr", 0); i >= 0 && (rules.IsTrue() || rules == nil && e.Conf.Get("rail") != nil) {
+		s := j.entries[i]
+		j.warn(s.Conf, s.path("type"), "podfabric makes source rules itself where rail is set: drop sbr, or write \"routing\": {\"sourceRules\": false}")
 	}
 }
 
@@ -174,8 +190,11 @@ func (j *judge) rdmaBehind(i int) {
 		switch before.Type {
 		case Ours:
 			if get(get(before.Conf, "rdma"), "mode").Str() != "off" {
-				j.reject(at, field, "drop the rdma entry: podfabric has moved the RDMA device itself, so rdma would find "+
-					"no device and fail every ADD: %s", field)
+				why := "podfabric has moved the RDMA device itself, so rdma would find no device and fail every ADD"
+				if get(before.Conf, "master") != nil {
+					why = "podfabric shares the master's RDMA device, which stays on the node, so rdma has none to move and fails every ADD"
+				}
+				j.reject(at, field, "drop the rdma entry: %s: %s", why, field)
 				return
 			}
 		case "macvlan", "ipvlan", "bridge", "vlan", "ptp", "ipoib", "dummy", "tap", "macvtap", "bond":

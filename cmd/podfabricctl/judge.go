@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/podfabric/podfabric/nad"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/peer"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // judging is one file on its way.
@@ -159,10 +161,7 @@ func (j judging) ours(d *nad.Document, e peer.Entry, behind bool) ([]said, netco
 	problem := (*netconf.Problem)(nil)
 	if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable && !j.known {
 		all = append(all, said{level: peer.Warn, text: "it needs settings of the node that are not here, so only part of it was judged: " + problem.Error()})
-		zero := 0
-		node := j.node
-		node.Index = &zero
-		conf, err = ask(stdin, node)
+		conf, err = ask(stdin, supposed(j.node))
 		if errors.As(err, &problem) && problem.Code == netconf.CodeUnavailable {
 			err = nil
 		}
@@ -175,6 +174,20 @@ func (j judging) ours(d *nad.Document, e peer.Entry, behind bool) ([]said, netco
 		all = append(all, said{level: peer.Warn, text: w})
 	}
 	return all, conf.Kind
+}
+
+// supposed is a node that has all that a network may build on, so that the rest of the network can be judged.
+func supposed(node netconf.Node) netconf.Node {
+	const rails = 64
+	zero := 0
+	node.Index = &zero
+	node.Rails = make(map[int]netconf.Rail, rails)
+	for i := range rails {
+		node.Rails[i] = netconf.Rail{
+			PCI: pci.Addr{Domain: 0xffff, Bus: uint8(i)}, Subnet: netip.PrefixFrom(netip.AddrFrom4([4]byte{198, 18, byte(i), 0}), 24),
+		}
+	}
+	return node
 }
 
 // The attachment that is asked about.

@@ -107,6 +107,9 @@ func TestJudge(t *testing.T) {
 		{"podfabric twice", `{` + head + `"plugins":[{` + ours + dev + `},{` + ours + `}]}`, []string{"rail0|reject|chained|plugins[1].type|1|drop the second podfabric"}},
 		{"rdma behind us, and we leave RDMA alone", `{` + head + `"plugins":[{` + ours + dev + `,"rdma":{"mode":"off"}},{"type":"rdma"}]}`, []string{"rail0|accept|vf|-|-|"}},
 
+		{"settings of a node", "{" + head + ours + `,"master":{"rail":3},"rail":3,"ipam":{"type":"range","from":"rail"}}`, []string{"rail0|warn|macvlan|-|-|it needs settings of the node"}},
+		{"settings of a node, and wrong besides", "{" + head + ours + ",\"master\":{\"rail\":3},\"rail\":3,\n\"mode\":\"l9\"}", []string{"rail0|reject|-|mode|2|"}},
+		{"an InfiniBand master", "{" + head + ours + `,"master":"ibs3"}`, []string{"rail0|reject|macvlan|master|1|use the ipoib plugin"}},
 		{"a definition", definition(t, "a", "", good), []string{"rail0|accept|vf|-|-|-"}},
 		{"a definition, the device comes from Multus", definition(t, "a", "x/y", "{"+head+ours+"}"), []string{"rail0|accept|vf|-|-|-"}},
 		{"the same in a list", definition(t, "a", "x/y", "{"+head+`"plugins":[{`+ours+"}]}"), []string{"rail0|accept|vf|-|-|-"}},
