@@ -133,9 +133,6 @@ func (j *judge) hostDevice(e Entry) {
 		j.warn(v, e.path(given[1]), "%s has no effect: host-device takes %s, the first of device, hwaddr, kernelpath and "+
 			"pciBusID", e.path(given[1]), given[0])
 	}
-	if v := get(e.Conf, "deviceID"); v != nil && v.Str() != "" && !j.provided() {
-		j.note(v, e.path("deviceID"), "host-device calls a PCI device pciBusID")
-	}
 	j.hostDeviceKeys(e)
 	if j.has("rdma", 0) < 0 && j.has(Ours, 0) < 0 {
 		j.note(e.Conf, e.Path, "host-device moves the netdev only: in exclusive mode the RDMA device stays on the host "+

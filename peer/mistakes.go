@@ -42,6 +42,10 @@ func knownMistake(name, plugin string) string {
 		return "it was the way to name the PF in old versions of sriov; today the device comes from deviceID alone"
 	case "sriov if0", "sriov if0name", "sriov l2enable", "sriov vf", "sriov dpdk":
 		return "it is a key of an old fork of sriov (Intel's, 2018); today the device comes from deviceID alone"
+	case "sriov pcibusid", "ib-sriov pcibusid":
+		return plugin + " calls the PCI address deviceID"
+	case "host-device deviceid":
+		return "host-device calls the PCI address pciBusID, unless Multus adds it"
 	case "sriov mtu":
 		return "sriov cannot set an MTU; write it into a tuning entry behind sriov"
 	case "sriov rdma", "sriov isrdma":

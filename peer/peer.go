@@ -111,10 +111,15 @@ func (j *judge) note(at *nad.Value, field, format string, args ...any) {
 	j.add(Note, at, field, format, args...)
 }
 
-// ignore notes a key without effect and warns of it.
+// ignore notes a key without effect and warns of it, unless it is a remark.
 func (j *judge) ignore(at *nad.Value, field, why string) {
 	j.ignored = append(j.ignored, field)
-	j.warn(at, field, "%s has no effect: %s", field, why)
+	level := Warn
+	switch name := strings.ToLower(field[strings.LastIndexByte(field, '.')+1:]); {
+	case strings.HasPrefix(name, "_"), strings.HasPrefix(name, "//"), name == "comment", name == "description":
+		level = Note // nobody expects an effect
+	}
+	j.add(level, at, field, "%s has no effect: %s", field, why)
 }
 
 // about warns of a line outside the configuration.

@@ -80,6 +80,8 @@ func sriovRows() [][4]string {
 		{sriov(`"min_tx_rate":5,"max_tx_rate":0,`), "a"},
 		{sriov(`"min_tx_rate":-5,`), "r", "min_tx_rate", "0 or more"},
 		{sriov(`"max_tx_rate":-5,`), "r", "max_tx_rate", "0 or more"},
+		{sriov(`"_comment":"rail 0","description":"x",`), "a"},
+		{head + `"type":"sriov","pciBusID":"0000:3b:00.2",` + pool + "}", "w", "pciBusID", "calls the PCI address deviceID"},
 		{sriov(`"link-state":"auto",`), "w", "link-state", `it means "link_state"`},
 		{sriov(`"mtu":9000,`), "w", "mtu", "tuning entry"},
 		{sriov(`"deviceID":"0000:3b:00.2",`), "a"}, // Multus puts another in its place
