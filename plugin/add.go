@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 
 	"github.com/containernetworking/cni/pkg/types"
 	types100 "github.com/containernetworking/cni/pkg/types/100"
@@ -121,29 +120,6 @@ func (a *adding) begin(ctx context.Context) error {
 	return nil
 }
 
-// unshared refuses to move a device whole that other pods' links sit on: those in their namespaces cannot be seen from home, and
-// would die with it.
-func (a *adding) unshared(facts attach.Facts) error {
-	if a.conf.Kind != netconf.KindDevice || a.node.Overrides(facts.Function.ID) {
-		return nil
-	}
-	records, _ := a.Records.List() // one that cannot be read is of a pod that nobody knows to live
-	var users []string
-	for _, rec := range records {
-		if rec.Master.Index != 0 && rec.Before.Function.ID == facts.Function.ID {
-			users = append(users, fmt.Sprintf("%s of pod %s", rec.Owner.IfName, rec.Pod))
-		}
-	}
-	if len(users) == 0 {
-		return nil
-	}
-	return &netconf.Problem{
-		Code:   netconf.CodeInUse,
-		Remedy: "delete the pods that have a macvlan or ipvlan on the device, use another one, or list it in overrideGuards of " + netconf.NodePath,
-		Field:  "device " + facts.Function.ID.String(), Found: strings.Join(users, ", ") + " on it", Right: "shared by nobody",
-	}
-}
-
 // homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another
 // plugin took from there, have none to keep.
 func (a *adding) homed(facts attach.Facts) (attach.Facts, error) {
@@ -216,7 +192,12 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
 		steady: a.node.Uverbs != netconf.UverbsAgent,
 	}
-	if err := attach.Run(ctx, k, steps); err != nil {
+	err = attach.Run(ctx, k, steps)
+	if other, ok := attach.AdminFirst(err, steps); ok {
+		a.log.InfoContext(ctx, "setting the VF's MAC through its PF first", "cause", err.Error())
+		err = attach.Run(ctx, k, other)
+	}
+	if err != nil {
 		return err
 	}
 	a.rec.Addresses = addrs.Prefixes()

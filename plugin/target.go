@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strings"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -101,7 +102,8 @@ func (a *adding) pick(ctx context.Context, by netconf.Selector) (attach.Candidat
 	return attach.Pick(by, a.node, links)
 }
 
-// behind finds what the plugin before us put into the pod: a device of its own, or a link on a master that stays at home.
+// behind finds what the plugin before us put into the pod: a device of its own, a link on a master that stays at home, or neither.
+// Whether that will do is for attach.Guard to say.
 func (a *adding) behind(ctx context.Context) error {
 	name := a.rec.Owner.IfName
 	found, err := a.session.Behind(ctx, name)
@@ -115,38 +117,37 @@ func (a *adding) behind(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look at interface %s in the pod: %w", name, err)
 	}
-	if err := a.confirm(found.Device); err != nil {
-		return err
-	}
 	switch {
 	case !found.Device.IsZero():
 		a.rec.Device = found.Device
 	case found.Master.Index != 0:
 		a.rec.Master, a.rec.Own = found.Master, attach.OwnLink{Kind: found.Kind, Name: name, MAC: found.MAC}
-	case a.conf.RDMA.Mode != netconf.RDMAOff && !a.conf.RDMA.SoftRoCE:
-		return &netconf.Problem{
-			Code: netconf.CodeDevice,
-			Remedy: "put podfabric behind a plugin that gives the pod a network card or a macvlan or ipvlan on one, " +
-				"or set rdma.mode to off",
-			Field: "CNI_IFNAME", Found: fmt.Sprintf("%s, a link of kind %q with no device behind it that can be seen", name, found.Kind),
-		}
 	default:
 		a.rec.Own = attach.OwnLink{Kind: found.Kind, Name: name, MAC: found.MAC}
 	}
 	return nil
 }
 
-// confirm holds the device that the configuration names against the one that is there. The interface counts: Multus gives the
-// same deviceID to every plugin of a chain, whatever they make.
-func (a *adding) confirm(found bus.ID) error {
-	named := a.conf.Device
-	if named.IsZero() || found.IsZero() || named == found {
+// unshared refuses to move a device whole that other pods' links sit on: those in their namespaces cannot be seen from home, and
+// would die with it.
+func (a *adding) unshared(facts attach.Facts) error {
+	if a.conf.Kind != netconf.KindDevice || a.node.Overrides(facts.Function.ID) {
+		return nil
+	}
+	records, _ := a.Records.List() // one that cannot be read is of a pod that nobody knows to live
+	var users []string
+	for _, rec := range records {
+		if rec.Master.Index != 0 && rec.Before.Function.ID == facts.Function.ID {
+			users = append(users, fmt.Sprintf("%s of pod %s", rec.Owner.IfName, rec.Pod))
+		}
+	}
+	if len(users) == 0 {
 		return nil
 	}
 	return &netconf.Problem{
-		Code:   netconf.CodeInvalid,
-		Remedy: "remove deviceID, or let the plugin before podfabric use the same device",
-		Field:  "deviceID", Found: fmt.Sprintf("%s, while interface %s is of %s", named, a.rec.Owner.IfName, found),
+		Code:   netconf.CodeInUse,
+		Remedy: "delete the pods that have a macvlan or ipvlan on the device, use another one, or list it in overrideGuards of " + netconf.NodePath,
+		Field:  "device " + facts.Function.ID.String(), Found: strings.Join(users, ", ") + " on it", Right: "shared by nobody",
 	}
 }
 

@@ -70,7 +70,7 @@ type Function struct {
 	Driver string   `json:"driver,omitempty"` // "igbvf", "mlx5_core", "vfio-pci"; empty: none bound
 	VF     bool     `json:"vf"`
 	Number int      `json:"number"`           // VF number below its PF
-	PF     pci.Addr `json:"pf,omitzero"`      // zero unless VF
+	PF     pci.Addr `json:"pf,omitzero"`      // of a VF or a sub-function; zero: it is neither
 	PFLink string   `json:"pfLink,omitempty"` // the PF's netdev in the host's namespace; empty when it is away
 	PFMTU  int      `json:"pfMTU,omitempty"`  // bytes; 0 when the PF's netdev is away
 	NUMA   int      `json:"numa"`             // -1: no affinity
@@ -238,5 +238,6 @@ type Query struct {
 	VF     bool   // also what the PF's driver holds for the function; some drivers take their time
 	// Master: look at what is below this link instead of at Device; zero: none.
 	Master Lower
-	Own    OwnLink // with Master: the attachment's own link in the pod
+	// Own is the attachment's link in the pod, where Device does not tell which it is; zero: it does.
+	Own OwnLink
 }

@@ -77,12 +77,13 @@ func planLink(c netconf.Conf, f Facts, pod Place) []Step {
 		// A move takes the link down without saying so; as a step of its own, its reverse brings it up again at home.
 		steps = append(steps, SetUp{Link: f.Link.Place, From: true, To: false})
 	}
-	steps = append(steps, planVF(c, f)...)
+	vf, admin := parted(planVF(c, f))
+	steps = append(steps, vf...)
 	steps = append(steps, MoveLink{Device: f.Function.ID, From: f.Link.Place, To: pod, MTU: [2]int{f.Link.MTU, mtu(c.MTU, f)}})
 	if c.MAC != "" && c.MAC != f.Link.MAC {
 		steps = append(steps, SetMAC{Link: pod, From: f.Link.MAC, To: c.MAC})
 	}
-	return steps
+	return append(steps, admin...)
 }
 
 // addLink makes the attachment's own link.

@@ -45,7 +45,9 @@ func restoreOwn(before, now Facts) []Step {
 	if chained(before) || now.Link == nil || now.Link.NS != Pod {
 		return nil
 	}
-	s := DelLink{Kind: now.Link.Kind, Link: now.Link.Place, MAC: now.Link.MAC}
+	s := DelLink{
+		Kind: now.Link.Kind, Master: Lower{Name: before.Master.Name, Index: before.Master.Index}, Link: now.Link.Place, MAC: now.Link.MAC,
+	}
 	if s.Kind == string(netconf.KindIPVlan) {
 		s.MAC = "" // its master's, which every ipvlan on it has
 	}

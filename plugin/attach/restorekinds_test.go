@@ -21,12 +21,12 @@ func TestRestoreOfEachKind(t *testing.T) {
 		home   = "move link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n"
 		rename = "move link 0000:3b:10.0 host/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n"
 		sets   = "set vlan" + vf0 + "100 qos 3 proto 802.1ad -> 0 qos 0 proto 802.1q\n" +
-			"set mac" + vf0 + "02:00:00:00:aa:01 -> 00:00:00:00:00:00\n" +
 			"set rate" + vf0 + "100 to 1000 Mb/s -> 0 to 0 Mb/s\n" +
 			"set spoofchk" + vf0 + "off -> on\n" +
 			"set trust" + vf0 + "on -> off\n" +
 			"set link_state" + vf0 + "enable -> auto\n"
-		mac  = "set mac of host/ens1f0v0 02:00:00:00:aa:01 -> 02:54:00:3b:10:00\n"
+		mac = "set mac" + vf0 + "02:00:00:00:aa:01 -> 00:00:00:00:00:00\n" +
+			"set mac of host/ens1f0v0 02:00:00:00:aa:01 -> 02:54:00:3b:10:00\n"
 		vlan = "set vlan" + vf0 + "0 qos 0 proto 802.1q -> 7 qos 1 proto 802.1ad\n"
 	)
 	tests := map[string]struct{ alive, dead string }{

@@ -8,7 +8,7 @@ import (
 )
 
 // restoreLink brings the netdev home, the settings of a VF back and the netdev up, in this order: a pod that still holds the
-// netdev must not lose its VLAN first, and a VF's own MAC may follow the administrative one.
+// netdev must not lose its VLAN first.
 func restoreLink(before, now Facts) []Step {
 	link, was := now.Link, before.Link
 	switch {
@@ -33,10 +33,12 @@ func restoreLink(before, now Facts) []Step {
 	if link.Place != home || mtu != 0 && link.MTU != mtu {
 		steps = append(steps, MoveLink{Device: now.Function.ID, From: link.Place, To: home, MTU: [2]int{link.MTU, mtu}})
 	}
-	steps = append(steps, restoreVF(before, now)...)
+	vf, admin := parted(restoreVF(before, now))
+	steps = append(steps, vf...)
 	if mac {
-		steps = append(steps, SetMAC{Link: home, From: link.MAC, To: was.MAC})
+		admin = restoreMACs(admin, SetMAC{Link: home, From: link.MAC, To: was.MAC})
 	}
+	steps = append(steps, admin...)
 	for _, name := range was.AltNames {
 		if !slices.Contains(link.AltNames, name) && !slices.Contains(now.HostLinks, name) {
 			steps = append(steps, SetAltName{Link: home, Name: name, To: true})

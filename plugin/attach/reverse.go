@@ -8,7 +8,9 @@ func (s MoveLink) Reverse() Step {
 }
 
 // Reverse removes the link.
-func (s AddLink) Reverse() Step { return DelLink{Kind: s.Kind, Link: s.Link, MAC: s.MAC} }
+func (s AddLink) Reverse() Step {
+	return DelLink{Kind: s.Kind, Master: s.Master, Link: s.Link, MAC: s.MAC}
+}
 
 // Reverse is nil: a link that was made for a pod has no state worth bringing back.
 func (DelLink) Reverse() Step { return nil }

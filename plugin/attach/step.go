@@ -42,9 +42,10 @@ type AddLink struct {
 
 // DelLink removes a link made by AddLink, under whatever name it has by now: it is known by its kind and MAC.
 type DelLink struct {
-	Kind string
-	Link Place
-	MAC  string // empty: its kind and name tell
+	Kind   string
+	Master Lower
+	Link   Place
+	MAC    string // empty: its kind, name and master tell
 }
 
 // VFSetting is one thing that a PF's driver keeps for a VF. Each has a netlink attribute of its own (IFLA_VF_*).

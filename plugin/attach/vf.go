@@ -3,6 +3,9 @@
 package attach
 
 import (
+	"errors"
+	"slices"
+
 	"github.com/podfabric/podfabric/netconf"
 )
 
@@ -62,6 +65,49 @@ func VFSteps(fn Function, from, to VFState) []Step {
 	return steps
 }
 
+// Reset gives the steps of a function-level reset at home. The link is brought up for it: the reset of an igbvf that was down did not
+// come back from the kernel (seen on 7.3.4).
+func Reset(now Facts) []Step {
+	var steps []Step
+	if now.Link != nil && now.Link.NS == Host && !now.Link.Up {
+		steps = append(steps, SetUp{Link: now.Link.Place, To: true})
+	}
+	return append(steps, ResetFunction{Device: now.Function.ID})
+}
+
+// parted takes the administrative MAC out of the settings of a VF. It goes together with the VF's own.
+func parted(settings []Step) (others, admin []Step) { //nolint:nonamedreturns // tells them apart
+	for _, s := range settings {
+		if v, ok := s.(SetVF); ok && v.What == VFMAC {
+			admin = append(admin, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return others, admin
+}
+
+// AdminFirst is the plan to try when steps failed with err and were undone: the other order of a VF's two MACs, if it was the VF's own
+// that was refused. Drivers disagree: of a VF that is not trusted, igb takes no MAC once an administrative one is set, not even
+// the same one, while ixgbe and i40e take that one alone once any is set. The VF's own comes first, since to be refused it
+// changes nothing, and an administrative one leaves its mark in igb.
+func AdminFirst(err error, steps []Step) ([]Step, bool) {
+	failed := (*StepError)(nil)
+	if !errors.As(err, &failed) || error(failed) != err { //nolint:errorlint // anything joined to it says that undoing failed
+		return nil, false
+	}
+	i := slices.IndexFunc(steps, func(s Step) bool { return s == failed.Step })
+	if _, own := failed.Step.(SetMAC); !own || i < 0 || i+1 == len(steps) {
+		return nil, false
+	}
+	if v, ok := steps[i+1].(SetVF); !ok || v.What != VFMAC {
+		return nil, false
+	}
+	other := slices.Clone(steps)
+	other[i], other[i+1] = other[i+1], other[i]
+	return other, true
+}
+
 // planVF applies the VF settings of a configuration. Facts hold them only where it asks for some.
 func planVF(c netconf.Conf, f Facts) []Step {
 	if c.Kind != netconf.KindVF || !f.Function.VF || f.VF == nil {
@@ -77,4 +123,27 @@ func restoreVF(before, now Facts) []Step {
 		return nil
 	}
 	return VFSteps(now.Function, *now.VF, *before.VF)
+}
+
+// restoreMACs puts both MACs of a VF back, of which the administrative one has to change: by way of none at all, under which every
+// driver lets the VF have its own.
+func restoreMACs(admin []Step, own SetMAC) []Step {
+	if len(admin) == 0 {
+		return []Step{own}
+	}
+	set, ok := admin[0].(SetVF)
+	if !ok {
+		return append(admin, own)
+	}
+	none := set.From
+	none.MAC = noMAC
+	var steps []Step
+	if set.From.MAC != noMAC {
+		steps = append(steps, SetVF{PF: set.PF, Number: set.Number, What: VFMAC, From: set.From, To: none})
+	}
+	steps = append(steps, own)
+	if set.To.MAC != noMAC {
+		steps = append(steps, SetVF{PF: set.PF, Number: set.Number, What: VFMAC, From: none, To: set.To})
+	}
+	return steps
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/link"
@@ -77,11 +78,18 @@ func (s *Session) setSysctl(v attach.SetSysctl) error {
 		return err
 	}
 	now, err := p.links.Sysctl(v.Key)
+	if errors.Is(err, link.ErrNotFound) && strings.HasPrefix(v.Key, ipv6Keys) {
+		if _, all := p.links.Sysctl(ipv6Keys + "all/forwarding"); errors.Is(all, link.ErrNotFound) {
+			return nil // a kernel without IPv6 does none of it
+		}
+	}
 	if err != nil || now == v.To {
 		return err
 	}
 	return p.links.SetSysctl(v.Key, v.To)
 }
+
+const ipv6Keys = "net/ipv6/conf/"
 
 func (s *Session) setMAC(v attach.SetMAC) error {
 	p, l, err := s.named(v.Link)

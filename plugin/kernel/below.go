@@ -159,7 +159,12 @@ func (s *Session) ownLink(q attach.Query, now seen) (*attach.Link, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, found, err := own(on, q.Own)
+	return s.pickOwn(on, q.Own)
+}
+
+// pickOwn is the facts of the attachment's link among links of the pod; nil: it is not there.
+func (s *Session) pickOwn(links []link.Link, known attach.OwnLink) (*attach.Link, error) {
+	l, found, err := own(links, known)
 	if errors.Is(err, attach.ErrConflict) {
 		return nil, nil // any of several: none that is known to be it
 	}

@@ -25,6 +25,10 @@ func (s *Session) function(id bus.ID, now seen) (attach.Function, error) {
 		ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA,
 		NumVFs: fn.NumVFs,
 	}
+	if id.SF() {
+		out.PF = fn.PCI
+		return out, nil
+	}
 	if !fn.VF() {
 		return out, nil
 	}

@@ -74,7 +74,15 @@ func (s *Session) delLink(v attach.DelLink) error {
 	if err != nil {
 		return err
 	}
-	l, found, err := own(links, attach.OwnLink{Kind: v.Kind, Name: v.Link.Name, MAC: v.MAC})
+	on, err := s.sitsOn(p, links, v.Master.Index)
+	if err != nil {
+		return err
+	}
+	if v.MAC != "" {
+		// One of another MAC is not the one that was made, whatever its name.
+		on = slices.DeleteFunc(on, func(l link.Link) bool { return l.MAC != v.MAC })
+	}
+	l, found, err := own(on, attach.OwnLink{Kind: v.Kind, Name: v.Link.Name, MAC: v.MAC})
 	if err != nil || !found {
 		return err
 	}

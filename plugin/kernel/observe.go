@@ -108,6 +108,11 @@ func (s *Session) look(q attach.Query) (attach.Facts, error) {
 // lookAt adds the function and what is its own.
 func (s *Session) lookAt(f *attach.Facts, q attach.Query, now seen) error {
 	var err error
+	if q.Device.IsZero() && q.Own.Kind != "" && s.pod != nil {
+		f.Function = attach.Function{Number: -1, NUMA: -1}
+		f.Link, err = s.pickOwn(now.links[s.pod], q.Own)
+		return err
+	}
 	if f.Function, err = s.function(q.Device, now); err != nil || !now.exists {
 		return err
 	}

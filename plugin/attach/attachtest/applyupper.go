@@ -99,7 +99,11 @@ func (s *Session) delLink(step attach.DelLink) error {
 	if ns == nil {
 		return conflict("find %s %s", step.Kind, step.Link)
 	}
-	l := s.k.owned(ns, attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC}, step.MAC == "", anyLink)
+	onMaster := func(l *link) bool {
+		out := outOf(ns, l)
+		return out != nil && out.ns == s.k.host && out.index == step.Master.Index
+	}
+	l := s.k.owned(ns, attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC}, step.MAC == "", onMaster)
 	if l == nil {
 		return nil
 	}

@@ -45,7 +45,7 @@ func (s *Session) Links(ctx context.Context) ([]attach.Candidate, error) {
 func (f *function) path() string {
 	const root = "/sys/devices/pci0000:00/"
 	if f.ID.SF() {
-		return root + bus.PCI(f.parent).String() + "/" + f.ID.String()
+		return root + bus.PCI(f.PF).String() + "/" + f.ID.String()
 	}
 	return root + f.ID.String()
 }

@@ -65,7 +65,7 @@ func (k *Kernel) AddPF(spec PF) {
 func (k *Kernel) AddSF(spec SF) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := &function{Function: attach.Function{ID: spec.ID, Exists: true, Driver: "mlx5_core.sf"}, parent: spec.PF}
+	f := &function{Function: attach.Function{ID: spec.ID, Exists: true, Driver: "mlx5_core.sf", PF: spec.PF}}
 	f.spec = VF{ID: spec.ID, Link: spec.Link, RDMA: spec.RDMA, Driver: f.Driver}
 	k.functions = append(k.functions, f)
 	k.makeDevices(f)

@@ -17,7 +17,6 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/rdmans/bus"
-	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // OwnNetNS is a path that leads to the network namespace of the plugin itself.
@@ -59,10 +58,9 @@ type netns struct {
 // function is a device that can be given to a pod, with what it has by now.
 type function struct {
 	attach.Function
-	link   *link
-	rdma   *device
-	spec   VF
-	parent pci.Addr // of a sub-function, its PF
+	link *link
+	rdma *device
+	spec VF
 	// vf is what the PF's driver holds for a VF: it outlives the VF's own driver.
 	vf        attach.VFState
 	strictMAC bool // ixgbe, i40e: no other effective MAC than the administrative one

@@ -207,7 +207,7 @@ func TestWholeDevices(t *testing.T) {
 			k.AddSF(attachtest.SF{ID: sf, PF: pf(0), Link: "en4", RDMA: "mlx5_3"})
 			home := k.Where(id)
 			f, err := s.Observe(t.Context(), attach.Query{Device: id, VF: true})
-			if err != nil || f.Link == nil || f.RDMA == nil || f.Function.VF || f.VF != nil || f.Link.Kind != "device" || !f.Function.PF.IsZero() {
+			if err != nil || f.Link == nil || f.RDMA == nil || f.Function.VF || f.VF != nil || f.Link.Kind != "device" || f.Function.PF.IsZero() == id.SF() {
 				t.Fatalf("facts %+v, error %v", f, err)
 			}
 			net1 := at(attach.Pod, "net1")
