@@ -15,6 +15,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/rdmans"
+	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
 	"github.com/podfabric/podfabric/rdmans/sysfs/sysfstest"
 )
@@ -38,12 +39,12 @@ func TestRecord(t *testing.T) {
 		NetNS: map[string]kernel.NetNSState{
 			kernel.HostNS: {
 				Links: map[string]kernel.LinkState{
-					"ens1f0v0":     {MAC: "00:54:00:12:34:56", MTU: 1500, Parent: fn(2)},
+					"ens1f0v0":     {MAC: "00:54:00:12:34:56", MTU: 1500, Parent: bus.PCI(fn(2))},
 					"cali12345678": {MAC: "ee:ee:ee:ee:ee:ee"},
 				},
 				RDMA: map[string]rdmans.Device{"mlx5_2": {Index: 2, Name: "mlx5_2", NodeGUID: guid, Ports: 1}},
 			},
-			"/run/netns/secret": {Links: map[string]kernel.LinkState{"net1": {Parent: fn(3)}}},
+			"/run/netns/secret": {Links: map[string]kernel.LinkState{"net1": {Parent: bus.PCI(fn(3))}}},
 		},
 	}}
 	var out strings.Builder
