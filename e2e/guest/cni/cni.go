@@ -70,22 +70,34 @@ func (c Call) Add(t testing.TB) *types100.Result {
 func (c Call) AddFails(t testing.TB, code uint, texts ...string) {
 	t.Helper()
 	before := Look(t)
+	c.Refused(t, code, texts...)
+	before.Unchanged(t)
+}
+
+// Refused is AddFails for a test that looks at the node itself, once for many.
+func (c Call) Refused(t testing.TB, code uint, texts ...string) {
+	t.Helper()
 	_, failure := c.Run(t, "ADD")
-	if failure == nil {
-		t.Fatalf("ADD of %s succeeded; wanted code %d", c.ContainerID, code)
+	failure.is(t, c.ContainerID, code, texts)
+}
+
+// is wants a failure of ADD to be this one.
+func (f *Failure) is(t testing.TB, id string, code uint, texts []string) {
+	t.Helper()
+	if f == nil {
+		t.Fatalf("ADD of %s succeeded; wanted code %d", id, code)
 	}
-	if failure.Code != code {
-		t.Errorf("ADD of %s: code %d: %s; wanted code %d", c.ContainerID, failure.Code, failure.Text(), code)
+	if f.Code != code {
+		t.Errorf("ADD of %s: code %d: %s; wanted code %d", id, f.Code, f.Text(), code)
 	}
 	for _, text := range texts {
-		if !strings.Contains(failure.Text(), text) {
-			t.Errorf("ADD of %s: %s\nwanted %q in it", c.ContainerID, failure.Text(), text)
+		if !strings.Contains(f.Text(), text) {
+			t.Errorf("ADD of %s: %s\nwanted %q in it", id, f.Text(), text)
 		}
 	}
-	if strings.Contains(failure.Text(), "no such file or directory") {
-		t.Errorf("Multus would take this failure as done: %s", failure.Text())
+	if strings.Contains(f.Text(), "no such file or directory") {
+		t.Errorf("Multus would take this failure as done: %s", f.Text())
 	}
-	before.Unchanged(t)
 }
 
 // Del calls DEL and wants it to succeed.

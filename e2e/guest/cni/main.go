@@ -28,9 +28,15 @@ func Main(m *testing.M) {
 // WithIndex gives the node an index until the test ends.
 func WithIndex(t testing.TB, index int) {
 	t.Helper()
+	WithNode(t, fmt.Sprintf(`"index":%d`, index))
+}
+
+// WithNode gives the node's file further keys, separated by commas, until the test ends.
+func WithNode(t testing.TB, keys string) {
+	t.Helper()
 	old, err := os.ReadFile(nodeFile)
 	if err == nil {
-		err = os.WriteFile(nodeFile, fmt.Appendf(nil, `{"version":1,"deadline":"60s","index":%d}`, index), 0o600)
+		err = os.WriteFile(nodeFile, fmt.Appendf(nil, `{"version":1,"deadline":"60s",%s}`, keys), 0o600)
 	}
 	if err != nil {
 		t.Fatal(err)
