@@ -82,7 +82,7 @@ func (a *adding) begin(ctx context.Context) error {
 	}
 	if a.conf.IPAM.Kind == netconf.IPAMDelegate {
 		// A plugin that is not there, by a slip of the pen perhaps, must not become a debt that no DEL can pay.
-		if err := a.Delegate.Find(call(a.rec)); err != nil {
+		if err = a.Delegate.Find(call(a.rec)); err != nil {
 			return err
 		}
 	}
@@ -178,13 +178,13 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 	if err != nil {
 		return err
 	}
-	if err := attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
+	if err = attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
 		return err
 	}
 	planned := addrs
 	if a.conf.Previous != nil {
 		planned = attach.Addresses{} // they are there already
-	} else if err := a.unclashed(ctx, facts, addrs); err != nil {
+	} else if err = a.unclashed(ctx, facts, addrs); err != nil {
 		return err
 	}
 	steps := attach.Plan(a.conf, facts, planned, a.rec.Soft)

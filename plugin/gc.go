@@ -75,14 +75,14 @@ func (p *Plugin) Status(ctx context.Context, raw netconf.Raw) error {
 	if err != nil {
 		return unavailable(err)
 	}
-	if err := s.Close(); err != nil {
+	if err = s.Close(); err != nil {
 		return unavailable(err)
 	}
 	t, err := netconf.ParseTeardown(raw)
 	if err != nil || t.IPAM.Kind != netconf.IPAMDelegate {
 		return err
 	}
-	if err := p.Delegate.Status(ctx, asked(t)); err != nil {
+	if err = p.Delegate.Status(ctx, asked(t)); err != nil {
 		return fmt.Errorf("ask %s for its status: %w", t.IPAM.Plugin, err)
 	}
 	return nil

@@ -66,9 +66,9 @@ func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool
 	list := make([]checked, 0, len(chosen))
 	findings := len(errs) > 0 && len(pods) == 0
 	for _, rec := range chosen {
-		lost, warnings, err := c.Inspect(ctx, rec)
-		if err != nil {
-			return fmt.Errorf("check attachment %s: %w", rec.Owner, err)
+		lost, warnings, inspectErr := c.Inspect(ctx, rec)
+		if inspectErr != nil {
+			return fmt.Errorf("check attachment %s: %w", rec.Owner, inspectErr)
 		}
 		findings = findings || len(lost)+len(warnings) > 0
 		list = append(list, newChecked(rec, lost, warnings))
