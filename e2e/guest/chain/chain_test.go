@@ -37,12 +37,12 @@ func static(address string) string {
 	return fmt.Sprintf(`,"ipam":{"type":"static","addresses":[{"address":%q,"gateway":"10.9.0.254"}]}`, address)
 }
 
-// hostDevice is the plugin that gives the pod a device; more are further keys, each beginning with a comma.
-func hostDevice(pci, address string, more ...string) string {
-	return fmt.Sprintf(`{"type":"host-device","pciBusID":%q%s%s}`, pci, static(address), strings.Join(more, ""))
+// hostDevice is the plugin that gives the pod a device, with the address 10.9.0.7.
+func hostDevice(pci string) string {
+	return fmt.Sprintf(`{"type":"host-device","pciBusID":%q%s}`, pci, static("10.9.0.7/24"))
 }
 
-// podfabric is our own entry in a list.
+// podfabric is our own entry in a list; more are further keys, each beginning with a comma.
 func podfabric(more ...string) string {
 	keys := strings.Join(more, "")
 	if !strings.Contains(keys, `"rdma"`) {
@@ -52,8 +52,8 @@ func podfabric(more ...string) string {
 }
 
 // vf is podfabric that brings a VF itself.
-func vf(pci, address string, more ...string) string {
-	return podfabric(append([]string{fmt.Sprintf(`,"deviceID":%q`, pci) + static(address)}, more...)...)
+func vf(pci, address string) string {
+	return podfabric(fmt.Sprintf(`,"deviceID":%q`, pci) + static(address))
 }
 
 // tuning changes what CHECK of podfabric must bear.

@@ -26,11 +26,11 @@ func TestBehindHostDevice(t *testing.T) {
 	before := cni.Look(t)
 	for _, version := range []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
 		t.Run(version, func(t *testing.T) {
-			alone := cni.Chain{List: list(version, hostDevice(pci, "10.9.0.7/24")), ContainerID: "alone", NetNS: pod.Path}
+			alone := cni.Chain{List: list(version, hostDevice(pci)), ContainerID: "alone", NetNS: pod.Path}
 			_, want := alone.Add(t)
 			alone.Del(t)
 
-			c := cni.Chain{List: list(version, hostDevice(pci, "10.9.0.7/24"), podfabric()), ContainerID: "behind", NetNS: pod.Path}
+			c := cni.Chain{List: list(version, hostDevice(pci), podfabric()), ContainerID: "behind", NetNS: pod.Path}
 			r, got := c.Add(t)
 			if diff := cmp.Diff(without(t, want, pod.Path), without(t, got, pod.Path)); diff != "" {
 				t.Errorf("result of host-device and of both (-want +got):\n%s", diff)
@@ -62,7 +62,7 @@ func TestNamespaceDies(t *testing.T) {
 	ib, netdev := node.IBDev(pci), node.Netdev(pci)
 	before := cni.Look(t)
 	pod := node.NewNS(t)
-	c := cni.Chain{List: list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric()), ContainerID: "dies", NetNS: pod.Path}
+	c := cni.Chain{List: list("1.1.0", hostDevice(pci), podfabric()), ContainerID: "dies", NetNS: pod.Path}
 	c.Add(t)
 	// Its name is taken at home: the kernel calls the device ibdevN then, and DEL gives it its own name again.
 	other := node.IBDev(node.VF(t, 1, 2))
@@ -90,16 +90,16 @@ func TestListsThatFail(t *testing.T) {
 		code  uint
 		texts []string
 	}{
-		{"in podfabric, at its last step", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(`,"hint":{"require":true}`)), 108, []string{"podfabric"}},
-		{"in the plugin behind it", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(), broken), 999, []string{"nosuchkey"}},
+		{"in podfabric, at its last step", list("1.1.0", hostDevice(pci), podfabric(`,"hint":{"require":true}`)), 108, []string{"podfabric"}},
+		{"in the plugin behind it", list("1.1.0", hostDevice(pci), podfabric(), broken), 999, []string{"nosuchkey"}},
 		{
-			"a VF that is not the interface's", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(`,"deviceID":"`+other+`"`)),
+			"a VF that is not the interface's", list("1.1.0", hostDevice(pci), podfabric(`,"deviceID":"`+other+`"`)),
 			7,
 			[]string{other, pci, "deviceID"},
 		},
-		{"a key of the plugin before", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(`,"mtu":1400`)), 7, []string{"mtu", "chained"}},
-		{"share on an exclusive node", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(`,"rdma":{"mode":"share"}`)), 101, []string{"exclusive"}},
-		{"podfabric in front of what it should be behind", list("1.1.0", podfabric(), hostDevice(pci, "10.9.0.7/24")), 7, []string{"deviceID"}},
+		{"a key of the plugin before", list("1.1.0", hostDevice(pci), podfabric(`,"mtu":1400`)), 7, []string{"mtu", "chained"}},
+		{"share on an exclusive node", list("1.1.0", hostDevice(pci), podfabric(`,"rdma":{"mode":"share"}`)), 101, []string{"exclusive"}},
+		{"podfabric in front of what it should be behind", list("1.1.0", podfabric(), hostDevice(pci)), 7, []string{"deviceID"}},
 		{"podfabric after podfabric", list("1.1.0", vf(pci, "10.9.0.7/24"), podfabric()), 7, []string{"failed/net1"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -39,7 +39,7 @@ func TestPlaces(t *testing.T) {
 		tuned      bool
 	}{
 		{"first", list("0.3.1", vf(pci, "10.9.0.7/24"), tuning, sbr), true},
-		{"in the middle", list("1.1.0", hostDevice(pci, "10.9.0.7/24"), podfabric(), tuning, sbr), true},
+		{"in the middle", list("1.1.0", hostDevice(pci), podfabric(), tuning, sbr), true},
 		{"alone", list("0.4.0", vf(pci, "10.9.0.7/24")), false},
 		{"alone, newest", list("1.1.0", vf(pci, "10.9.0.7/24")), false},
 	} {

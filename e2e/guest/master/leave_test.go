@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/podfabric/podfabric/e2e/guest/cni"
@@ -18,6 +19,7 @@ import (
 // Whatever a pod does with its interface, and however it ends, nothing of it is left.
 func TestDel(t *testing.T) {
 	netdev, ib := pf(t, 1)
+	before := cni.Look(t)
 	for _, tt := range []struct {
 		name, kind string
 		meanwhile  func(t *testing.T, pod *node.NS)
@@ -38,7 +40,7 @@ func TestDel(t *testing.T) {
 			pod.Run(t, "ip", "link", "set", "net1", "name", "mine")
 			pod.Run(t, "ip", "link", "add", "net1", "type", "dummy")
 			t.Cleanup(func() {
-				if !has(pod, "net1") {
+				if !has(pod) {
 					t.Error("DEL took a link that the pod made itself")
 				}
 				pod.Run(t, "ip", "link", "del", "net1")
@@ -51,7 +53,6 @@ func TestDel(t *testing.T) {
 		t.Run(tt.kind+" "+tt.name, func(t *testing.T) {
 			pod := node.NewNS(t)
 			c := cni.Call{Conf: on(tt.kind, strconv.Quote(netdev), "10.9.0.1/24"), ContainerID: "leaves", NetNS: pod.Path}
-			before := cni.Look(t)
 			c.Add(t)
 			tt.meanwhile(t, pod)
 			c.Del(t)
@@ -59,47 +60,56 @@ func TestDel(t *testing.T) {
 			if out := pod.Run(t, "ip", "-o", "link", "show", "type", tt.kind); out != "" {
 				t.Errorf("left in the pod: %s", out)
 			}
-			node.Wait(t, "the GID gone", func() bool { return len(indices(table(t, ib), 10, 9, 0, 1)) == 0 })
-			if !has(pod, "net1") {
-				before.Unchanged(t)
-			}
+			node.Wait(t, "the GID gone", func() bool { return len(indices(table(t, ib), 1)) == 0 })
 		})
 	}
+	before.Unchanged(t)
 }
 
 // Each ADD fails later than the one before, and none leaves anything.
 func TestFailuresHalfWay(t *testing.T) {
 	netdev, ib := pf(t, 1)
+	before := cni.Look(t)
 	t.Run("the name is taken", func(t *testing.T) {
 		pod := node.NewNS(t)
 		pod.Run(t, "ip", "link", "add", "net1", "type", "dummy")
-		cni.Call{Conf: macvlan(netdev, "10.9.0.1/24"), ContainerID: "taken", NetNS: pod.Path}.AddFails(t, 107, "net1")
+		cni.Call{Conf: macvlan(netdev, "10.9.0.1/24"), ContainerID: "taken", NetNS: pod.Path}.Refused(t, 107, "net1")
 	})
 	t.Run("the address", func(t *testing.T) {
 		pod := node.NewNS(t)
 		// The kernel refuses an IPv6 address on a link whose MTU is below 1280, which no fact tells beforehand.
 		c := cni.Call{Conf: macvlan(netdev, "2001:db8::7/64", `,"mtu":1000`), ContainerID: "address", NetNS: pod.Path}
-		before := cni.Look(t)
 		if _, failure := c.Run(t, "ADD"); failure == nil {
 			t.Error("ADD succeeded")
 		}
-		before.Unchanged(t)
+		empty(t, pod)
 	})
 	t.Run("the route", func(t *testing.T) {
 		pod := node.NewNS(t)
 		cni.Call{
 			Conf:        macvlan(netdev, "", `,"ipam":{"type":"static","addresses":[{"address":"10.9.0.1/24"}],"routes":[{"dst":"10.50.0.0/16","gw":"192.0.2.1"}]}`),
 			ContainerID: "route", NetNS: pod.Path,
-		}.AddFails(t, 7, "192.0.2.1")
+		}.Refused(t, 7, "192.0.2.1")
+		empty(t, pod)
 	})
 	t.Run("the hint", func(t *testing.T) {
 		pod := node.NewNS(t)
 		cni.Call{
 			Conf: macvlan(netdev, "10.9.0.1/24", `,"hint":{"require":true}`), ContainerID: "hint", NetNS: pod.Path,
 			UID: "11111111-0000-4000-8000-000000000011",
-		}.AddFails(t, 108, "podfabric")
+		}.Refused(t, 108, "podfabric")
+		empty(t, pod)
 	})
 	node.Wait(t, "the GIDs of failed pods gone", func() bool { return len(table(t, ib)) == 2 })
+	before.Unchanged(t)
+}
+
+// empty wants a pod to have nothing but its loopback.
+func empty(t *testing.T, pod *node.NS) {
+	t.Helper()
+	if links := pod.Run(t, "ip", "-br", "link"); !strings.HasPrefix(links, "lo ") || strings.Contains(links, "\n") {
+		t.Errorf("left in the pod: %s", links)
+	}
 }
 
 // recorded tells whether an attachment is on the plugin's books.
@@ -110,8 +120,9 @@ func recorded(id string) bool {
 
 func TestGC(t *testing.T) {
 	netdev, ib := pf(t, 1)
-	alive, dead := node.NewNS(t), node.NewNS(t)
+	alive := node.NewNS(t)
 	before := cni.Look(t)
+	dead := node.NewNS(t)
 	living := cni.Call{Conf: macvlan(netdev, "10.9.0.1/24"), ContainerID: "living", NetNS: alive.Path}
 	gone := cni.Call{Conf: macvlan(netdev, "10.9.0.2/24"), ContainerID: "gone", NetNS: dead.Path}
 	living.Add(t)
@@ -148,7 +159,7 @@ func TestGC(t *testing.T) {
 	if recorded("gone") {
 		t.Error("GC left what the runtime forgot and whose namespace is dead")
 	}
-	if !recorded("living") || !has(alive, "net1") {
+	if !recorded("living") || !has(alive) {
 		t.Error("GC took a living attachment")
 	}
 	ofPod(t, living, ib, netdev, 1)
@@ -169,4 +180,27 @@ func TestStatus(t *testing.T) {
 	if _, failure := c.Run(t, "STATUS"); failure == nil || failure.Code != 50 {
 		t.Errorf("STATUS with a broken node.json: %+v, wanted code 50", failure)
 	}
+}
+
+// No other attachment stumbles over what a lost DEL left of one without a device, so that repair is who finds it.
+func TestRepairAfterALostDel(t *testing.T) {
+	netdev, _ := pf(t, 1)
+	before := cni.Look(t)
+	pod := node.NewNS(t)
+	c := cni.Call{
+		Conf: macvlan(netdev, "", `,"ipam":{"type":"range","subnet":"10.9.0.0/24","scope":"node"}`), ContainerID: "forgotten", NetNS: pod.Path,
+		UID: "11111111-0000-4000-8000-000000000013",
+	}
+	c.Add(t)
+	if out, status := ctl(t, "repair", "--dry-run"); status != "status 0" {
+		t.Errorf("repair --dry-run while the pod lives: %s\n%s", status, out)
+	}
+	pod.Kill(t)
+	if out, status := ctl(t, "repair", "--dry-run"); status != "status 1" || !strings.Contains(out, "forgotten") {
+		t.Errorf("repair --dry-run: %s\n%s", status, out)
+	}
+	if out, status := ctl(t, "repair"); status != "status 0" {
+		t.Errorf("repair: %s\n%s", status, out)
+	}
+	before.Unchanged(t)
 }

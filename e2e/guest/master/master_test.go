@@ -85,9 +85,9 @@ func table(t testing.TB, ib string) map[int]string {
 	return gids
 }
 
-// indices are where an IPv4 address is in a table, as RoCE v2.
-func indices(gids map[int]string, a, b, c, d byte) []int {
-	want := fmt.Sprintf("RoCE v2 0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x", a, b, c, d)
+// indices are where 10.9.0.last is in a table, as RoCE v2.
+func indices(gids map[int]string, last byte) []int {
+	want := fmt.Sprintf("RoCE v2 0000:0000:0000:0000:0000:ffff:0a09:00%02x", last)
 	var at []int
 	for i, entry := range gids {
 		if entry == want {
@@ -101,7 +101,7 @@ func indices(gids map[int]string, a, b, c, d byte) []int {
 // only is the one index of 10.9.0.last.
 func only(t *testing.T, ib string, last byte) int {
 	t.Helper()
-	at := indices(table(t, ib), 10, 9, 0, last)
+	at := indices(table(t, ib), last)
 	if len(at) != 1 {
 		t.Fatalf("the kernel has 10.9.0.%d at %v of %s, wanted one place", last, at, ib)
 	}
@@ -117,7 +117,7 @@ func hostAt3(t *testing.T, netdev, ib string) {
 		node.Run(t, "ip", "addr", "del", "10.9.0.250/24", "dev", netdev)
 		node.Wait(t, "the table of the node alone", func() bool { return len(table(t, ib)) == 2 })
 	})
-	node.Wait(t, "the node's GID", func() bool { return len(indices(table(t, ib), 10, 9, 0, 250)) == 1 })
+	node.Wait(t, "the node's GID", func() bool { return len(indices(table(t, ib), 250)) == 1 })
 	if at := only(t, ib, 250); at != 3 {
 		t.Fatalf("the node's own GID is at %d; this test wants it at 3", at)
 	}
@@ -127,7 +127,8 @@ func hostAt3(t *testing.T, netdev, ib string) {
 // compares what rdma(8) says.
 func watch(t *testing.T, pci string) func() {
 	t.Helper()
-	name, before := node.IBDev(pci), node.Run(t, "rdma", "dev")
+	listed := func() string { return node.Run(t, "rdma", "dev") + "\n" + node.Run(t, "rdma", "link") }
+	name, before := node.IBDev(pci), listed()
 	stop, seen := make(chan struct{}), make(chan string, 1)
 	go func() {
 		tick := time.NewTicker(20 * time.Millisecond)
@@ -151,8 +152,8 @@ func watch(t *testing.T, pci string) func() {
 		if now := <-seen; now != name {
 			t.Errorf("the RDMA device of %s was seen as %q, not at home as %s", pci, now, name)
 		}
-		if after := node.Run(t, "rdma", "dev"); after != before {
-			t.Errorf("rdma dev: before\n%s\nafter\n%s", before, after)
+		if after := listed(); after != before {
+			t.Errorf("RDMA devices: before\n%s\nafter\n%s", before, after)
 		}
 	}
 }
@@ -182,9 +183,9 @@ func show(t *testing.T, ns *node.NS, name string) shown {
 	return list[0]
 }
 
-// has tells whether a namespace has a link.
-func has(ns *node.NS, name string) bool {
-	_, err := ns.Try("ip", "link", "show", "dev", name)
+// has tells whether a pod has an interface net1.
+func has(pod *node.NS) bool {
+	_, err := pod.Try("ip", "link", "show", "dev", "net1")
 	return err == nil
 }
 

@@ -61,7 +61,7 @@ func TestTwoPodsOnOnePort(t *testing.T) {
 			ca.Del(t)
 			ofPod(t, cb, ib, tt.master, 2)
 			b.Kill(t)
-			node.Wait(t, "the GID of the dead pod gone", func() bool { return len(indices(table(t, ib), 10, 9, 0, 2)) == 0 })
+			node.Wait(t, "the GID of the dead pod gone", func() bool { return len(indices(table(t, ib), 2)) == 0 })
 			cb.NetNS = ""
 			cb.Del(t)
 			home()
