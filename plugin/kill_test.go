@@ -82,8 +82,8 @@ func aftermaths() []aftermath {
 }
 
 func killKinds() []kind {
-	return some("moved, dual, rail, MTU, up at home", "moved, delegate", "shared", "soft", "soft, delegate",
-		"macvlan", "macvlan, delegate", "ipvlan on a VLAN", "device by name", "sub-function", "VF with settings")
+	return some("moved, dual, rail, MTU, up at home", "moved, delegate", "shared", "soft, delegate", "macvlan, delegate", "device by name",
+		"VF with settings")
 }
 
 // TestAddKilledAnywhere kills ADD before each of its calls and half way through each, and lets all its parts fail from there on.
