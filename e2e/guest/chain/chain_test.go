@@ -62,7 +62,7 @@ const tuning = `{"type":"tuning","mac":"02:00:00:00:00:77","sysctl":{"net.ipv4.c
 const sbr = `{"type":"sbr"}`
 
 // broken is a plugin that fails in every ADD.
-const broken = `{"type":"tuning","sysctl":{"net.ipv4.conf.IFNAME.nosuchkey":"1"}}`
+const broken = `{"type":"tuning","mac":"nonsense"}`
 
 // inPod wants the pod to have the RDMA device, the node not, and the hint to name the GID of address as the kernel has it.
 func inPod(t *testing.T, id string, pod *node.NS, ib, address string) {

@@ -5,7 +5,6 @@
 package chain_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,7 +95,7 @@ func TestDelThatNeverComes(t *testing.T) {
 // The lease of a delegate is on a disk that outlives namespaces.
 func TestHostLocalAsDelegate(t *testing.T) {
 	pci := node.VF(t, 1, 1)
-	leases := t.TempDir()
+	ib, leases := node.IBDev(pci), t.TempDir()
 	held := func() int {
 		files, err := filepath.Glob(filepath.Join(leases, "rail0", "10.66.0.*"))
 		if err != nil {
@@ -114,7 +113,7 @@ func TestHostLocalAsDelegate(t *testing.T) {
 			if n := held(); n != 1 {
 				t.Fatalf("%d leases after ADD", n)
 			}
-			inPod(t, "leased", pod, node.RDMA(t, pod)[0].Name, r.IPs[0].Address.IP.String())
+			inPod(t, "leased", pod, ib, r.IPs[0].Address.IP.String())
 			if _, f := c.Run(t, "CHECK"); (f == nil) != checks(version) {
 				t.Errorf("CHECK: %+v", f)
 			}
@@ -126,8 +125,5 @@ func TestHostLocalAsDelegate(t *testing.T) {
 			}
 			before.Unchanged(t)
 		})
-	}
-	if err := os.RemoveAll(leases); err != nil {
-		t.Error(err)
 	}
 }

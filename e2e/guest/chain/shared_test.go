@@ -61,6 +61,7 @@ func TestMacvlanOnAnExclusiveNode(t *testing.T) {
 // one that calls GC without a list, or whose pod lives, is not.
 func TestGCAndStatus(t *testing.T) {
 	first, second := node.VF(t, 1, 1), node.VF(t, 2, 1)
+	ib := node.IBDev(first)
 	before := cni.Look(t)
 	alive, dead := node.NewNS(t), node.NewNS(t)
 	living := cni.Chain{List: list("1.1.0", vf(first, "10.9.0.7/24")), ContainerID: "living", NetNS: alive.Path}
@@ -87,7 +88,7 @@ func TestGCAndStatus(t *testing.T) {
 	if got := node.Netdev(second); got == "net1" {
 		t.Error("GC left the netdev of a dead pod under the pod's name")
 	}
-	inPod(t, "living", alive, node.RDMA(t, alive)[0].Name, "10.9.0.7")
+	inPod(t, "living", alive, ib, "10.9.0.7")
 	if _, f := living.Run(t, "CHECK"); f != nil {
 		t.Errorf("CHECK after GC: %s", f.Text())
 	}
