@@ -18,7 +18,7 @@ func TestWholeDevice(t *testing.T) {
 	pf := whole(t)
 	name, ib := node.Netdev(pf), node.IBDev(pf)
 	own := node.Run(t, "cat", "/sys/class/net/"+name+"/address")
-	path := real(t, "/sys/bus/pci/devices/"+pf)
+	path := target(t, "/sys/bus/pci/devices/"+pf)
 	for how, conf := range map[string]string{
 		"deviceID":           network(pf, "10.9.0.7/24"),
 		"deviceID and link":  network(pf, "10.9.0.7/24", `,"link":"device"`),
@@ -105,6 +105,7 @@ func TestDeviceRefused(t *testing.T) {
 	pf, busy := whole(t), node.PF(t, 1)
 	name := node.Netdev(pf)
 	pod := node.NewNS(t)
+	before := cni.Look(t)
 	add := func(args ...string) func() {
 		node.Run(t, "ip", args...)
 		i := slices.Index(args, "add")
@@ -157,7 +158,11 @@ func TestDeviceRefused(t *testing.T) {
 			if tt.prepare != nil {
 				defer tt.prepare()()
 			}
-			cni.Call{Conf: tt.conf, ContainerID: "refused", NetNS: pod.Path}.AddFails(t, tt.code, tt.texts...)
+			refused(t, cni.Call{Conf: tt.conf, ContainerID: "refused", NetNS: pod.Path}, tt.code, tt.texts...)
+			if node.Netdev(pf) != name || node.IBDev(pf) == "" {
+				t.Errorf("the device is not at home: %q, %q", node.Netdev(pf), node.IBDev(pf))
+			}
 		})
 	}
+	before.Unchanged(t)
 }

@@ -90,6 +90,7 @@ func TestFailuresAfterTheSettings(t *testing.T) {
 func TestSettingsRefused(t *testing.T) {
 	vf, other := node.VF(t, 1, 1), shown(t, node.PF(t, 1), 2).MAC
 	pod := node.NewNS(t)
+	before := cni.Look(t)
 	for name, tt := range map[string]struct {
 		conf  string
 		code  uint
@@ -110,9 +111,10 @@ func TestSettingsRefused(t *testing.T) {
 		"a master":             {network(vf, "10.9.0.7/24", `,"link":"vf","master":"eth0"`), 7, []string{"master"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cni.Call{Conf: tt.conf, ContainerID: "refused", NetNS: pod.Path}.AddFails(t, tt.code, tt.texts...)
+			refused(t, cni.Call{Conf: tt.conf, ContainerID: "refused", NetNS: pod.Path}, tt.code, tt.texts...)
 		})
 	}
+	before.Unchanged(t)
 }
 
 // ADD is killed when everything is set and it waits for a port.

@@ -88,9 +88,9 @@ func TestOneSetting(t *testing.T) {
 	pf, vf := node.PF(t, 1), node.VF(t, 1, 1)
 	// An earlier tool's.
 	before := cni.Look(t)
-	set(t, pf, 1, "vlan", "77", "qos", "2")
-	set(t, pf, 1, "trust", "on")
-	set(t, pf, 1, "max_tx_rate", "30")
+	set(t, pf, "vlan", "77", "qos", "2")
+	set(t, pf, "trust", "on")
+	set(t, pf, "max_tx_rate", "30")
 	was := shown(t, pf, 1)
 	own := "mac " + was.MAC
 	for name, tt := range map[string]struct{ more, want string }{
@@ -115,9 +115,9 @@ func TestOneSetting(t *testing.T) {
 			left.Unchanged(t)
 		})
 	}
-	set(t, pf, 1, "vlan", "0")
-	set(t, pf, 1, "trust", "off")
-	set(t, pf, 1, "max_tx_rate", "0")
+	set(t, pf, "vlan", "0")
+	set(t, pf, "trust", "off")
+	set(t, pf, "max_tx_rate", "0")
 	before.Unchanged(t)
 }
 
@@ -149,12 +149,12 @@ func TestCheckOfSettings(t *testing.T) {
 	before := cni.Look(t)
 	c := cni.Call{Conf: network(vf, "10.9.0.7/24", `,"vlan":100`), ContainerID: "check", NetNS: node.NewNS(t).Path}
 	c.Add(t)
-	set(t, pf, 1, "vlan", "101")
+	set(t, pf, "vlan", "101")
 	if f := c.Check(t); f == nil || f.Code != 102 || !strings.Contains(f.Text(), "101") || !strings.Contains(f.Text(), "100") {
 		t.Errorf("CHECK with another VLAN: %+v", f)
 	}
-	set(t, pf, 1, "vlan", "100")
-	set(t, pf, 1, "trust", "on")
+	set(t, pf, "vlan", "100")
+	set(t, pf, "trust", "on")
 	if f := c.Check(t); f != nil {
 		t.Errorf("CHECK with another trust: %s", f.Text())
 	}
@@ -162,7 +162,7 @@ func TestCheckOfSettings(t *testing.T) {
 	if !strings.Contains(out, "trust") || !strings.Contains(out, "status 1") {
 		t.Errorf("podfabricctl check: %s", out)
 	}
-	set(t, pf, 1, "trust", "off")
+	set(t, pf, "trust", "off")
 	if out := node.Run(t, "sh", "-c", "podfabricctl check --all; echo status $?"); !strings.Contains(out, "status 0") {
 		t.Errorf("podfabricctl check of what is right: %s", out)
 	}

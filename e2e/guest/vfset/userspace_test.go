@@ -26,7 +26,7 @@ func bind(t *testing.T, vf, driver string) {
 		change("")
 		node.Wait(t, "netdev and RDMA device", func() bool { return node.Netdev(vf) != "" && node.IBDev(vf) != "" })
 	})
-	if got := real(t, dir+"/driver"); !strings.HasSuffix(got, "/"+driver) {
+	if got := target(t, dir+"/driver"); !strings.HasSuffix(got, "/"+driver) {
 		t.Fatalf("%s is bound to %s", vf, got)
 	}
 }
@@ -38,6 +38,7 @@ func TestVFOfAProgram(t *testing.T) {
 	node.Run(t, "modprobe", "uio_pci_generic")
 	bind(t, vf, "uio_pci_generic")
 	pod := node.NewNS(t)
+	before := cni.Look(t)
 	for what, tt := range map[string]struct {
 		more  string
 		code  uint
@@ -50,12 +51,12 @@ func TestVFOfAProgram(t *testing.T) {
 		"whole device": {`,"link":"device"`, 102, []string{"uio_pci_generic"}},
 	} {
 		t.Run(what, func(t *testing.T) {
-			cni.Call{Conf: network(vf, "10.9.0.7/24", tt.more), ContainerID: "refused", NetNS: pod.Path}.AddFails(t, tt.code, tt.texts...)
+			refused(t, cni.Call{Conf: network(vf, "10.9.0.7/24", tt.more), ContainerID: "refused", NetNS: pod.Path}, tt.code, tt.texts...)
 		})
 	}
+	before.Unchanged(t)
 
 	for _, dies := range []bool{false, true} {
-		before := cni.Look(t)
 		pod := node.NewNS(t)
 		c := cni.Call{Conf: network(vf, "10.9.0.7/24", all), ContainerID: "program", NetNS: pod.Path}
 		r := c.Add(t)

@@ -21,7 +21,7 @@ import (
 
 // The third NIC loses its VFs to be a device as a whole.
 //
-//lab:boot pfs=3 vfs=4 mode=exclusive seconds=900
+//lab:boot pfs=3 vfs=4 mode=exclusive seconds=1500
 
 func init() { node.Main() }
 
@@ -90,10 +90,10 @@ func shown(t *testing.T, pf string, vf int) held {
 	return links[0].VFs[i]
 }
 
-// set gives a VF settings behind everybody's back.
-func set(t *testing.T, pf string, vf int, args ...string) {
+// set gives VF 1 settings behind everybody's back.
+func set(t *testing.T, pf string, args ...string) {
 	t.Helper()
-	node.Run(t, "ip", append([]string{"link", "set", node.Netdev(pf), "vf", fmt.Sprint(vf)}, args...)...)
+	node.Run(t, "ip", append([]string{"link", "set", node.Netdev(pf), "vf", "1"}, args...)...)
 }
 
 // macIn is the effective MAC of net1 in a pod.
@@ -102,14 +102,33 @@ func macIn(t *testing.T, pod *node.NS) string {
 	return pod.Run(t, "cat", "/sys/class/net/net1/address")
 }
 
-// real is a path without links.
-func real(t *testing.T, path string) string {
+// target is a path without links.
+func target(t *testing.T, path string) string {
 	t.Helper()
 	out, err := filepath.EvalSymlinks(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// refused calls ADD and wants code and texts in its error. The node is for the caller to compare: once for a whole table, since each
+// look takes seconds under emulation.
+func refused(t *testing.T, c cni.Call, code uint, texts ...string) {
+	t.Helper()
+	_, failure := c.Run(t, "ADD")
+	if failure == nil {
+		c.Del(t)
+		t.Fatalf("ADD succeeded; wanted code %d", code)
+	}
+	if failure.Code != code {
+		t.Errorf("ADD: code %d: %s; wanted code %d", failure.Code, failure.Text(), code)
+	}
+	for _, text := range texts {
+		if !strings.Contains(failure.Text(), text) {
+			t.Errorf("ADD: %s\nwanted %q in it", failure.Text(), text)
+		}
+	}
 }
 
 // whole takes the VFs of the third NIC away and gives its address.

@@ -46,6 +46,6 @@ func TestPFAway(t *testing.T) {
 	}
 	home()
 	// Nobody could take the VLAN away. DEL has said so in its log.
-	set(t, pf, 1, "vlan", "0")
+	set(t, pf, "vlan", "0")
 	before.Unchanged(t)
 }
