@@ -21,6 +21,7 @@ type origin struct {
 	text   *Text
 	source source
 	nodes  map[*Value]*yaml.Node // YAML only
+	starts []int                 // YAML only: of the lines
 	line   int                   // YAML only: of the file, on which the text begins
 }
 
@@ -90,7 +91,7 @@ func (o origin) definition(d *Document, root *Value) {
 	t := &Text{Bytes: []byte(conf.Text), marks: []mark{{0, o.text.Line(conf.Start)}}}
 	if o.nodes != nil {
 		d.source.conf = o.nodes[conf]
-		t.marks = scalarMarks(o.text.Bytes, o.line, d.source.conf)
+		t.marks = scalarMarks(o.text.Bytes, o.starts, o.line, d.source.conf)
 	}
 	parsed, bad := parseJSON(t.Bytes)
 	switch {
@@ -152,10 +153,14 @@ func (o origin) shape(d *Document, root *Value) *Fault {
 	meta, spec := root.Get("metadata"), root.Get("spec")
 	name := meta.Get("name")
 	switch {
+	case meta == nil && root.Get("name") != nil:
+		return o.fault(root.Get("name"), "metadata.name", "indent name below metadata: it stands beside it, so the object has no name")
 	case meta == nil:
 		return o.fault(root, "metadata", "add metadata with a name")
 	case name == nil && meta.Get("generateName") == nil:
 		return o.fault(meta, "metadata.name", "add a name to metadata")
+	case name != nil && name.Shape != String:
+		return o.fault(name, "metadata.name", "write metadata.name as a string, and render a template first: found "+name.Show())
 	case name != nil && (len(d.Name) > 253 || !dnsName.MatchString(d.Name)):
 		return o.fault(name, "metadata.name",
 			fmt.Sprintf("name it with small letters, digits, - and . only: metadata.name, found %s", name.Show()))

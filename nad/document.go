@@ -78,7 +78,7 @@ func Read(name string, text []byte) []Document {
 
 func read(name string, text []byte) []Document {
 	first := bytes.TrimLeft(text, " \t\r\n")
-	braces := len(first) > 0 && (first[0] == '{' || first[0] == '[')
+	braces := len(first) > 0 && (first[0] == '{' || first[0] == '[' || bytes.HasPrefix(first, []byte("//")) || bytes.HasPrefix(first, []byte("/*")))
 	switch ext := strings.ToLower(path.Ext(name)); {
 	case ext == ".json" || ext == ".conf" || ext == ".conflist":
 		return readJSON(text)
@@ -114,6 +114,9 @@ func behind(text []byte, bad *broken) []string {
 	if !strings.Contains(bad.reason, "after top-level value") {
 		return nil
 	}
+	if c := text[bad.offset]; c != '{' && c != '[' {
+		return nil
+	}
 	if _, second := parseJSON(text[bad.offset:]); second != nil {
 		return []string{"the second document is broken too: " + second.reason}
 	}
@@ -144,7 +147,7 @@ func readYAML(text []byte) []Document {
 			continue
 		}
 		some = true
-		o := origin{text: t, source: source{text: c.text, node: node}, nodes: r.nodes, line: c.line}
+		o := origin{text: t, source: source{text: c.text, node: node}, nodes: r.nodes, starts: r.starts, line: c.line}
 		list = append(list, o.documents(root, 0)...)
 	}
 	if len(list) == 0 && !some {

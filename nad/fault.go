@@ -54,6 +54,9 @@ func advice(rest, before []byte, message string) string {
 		if first == '{' || first == '[' {
 			return "keep one JSON document, a second one begins here (data after the top-level value)"
 		}
+		if first == '}' || first == ']' {
+			return "remove this " + string(first) + ", or one before it: there is one too many (data after the top-level value)"
+		}
 		return "remove what follows the end of the JSON (data after the top-level value)"
 	case strings.Contains(message, "in string literal"):
 		return `close the string with " before the line ends, or write the character as an escape`
@@ -65,8 +68,12 @@ func advice(rest, before []byte, message string) string {
 		return `write " instead of ': JSON has no single quotes`
 	case first == '#' || bytes.HasPrefix(rest, []byte("//")) || bytes.HasPrefix(rest, []byte("/*")):
 		return "remove the comment: JSON has none"
+	case bytes.HasPrefix(rest, []byte("{{")) || first == '{' && last == '{':
+		return "render the template first: {{ }} is no JSON"
 	case (first == '}' || first == ']') && last == ',':
 		return "remove the comma before this " + string(first) + " (a trailing comma is no JSON)"
+	case last == ':' && strings.ContainsRune("},]", first):
+		return "write a value behind the :"
 	case first == ',' && (last == ',' || last == '{' || last == '['):
 		return "remove this comma"
 	}

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Mended reads a broken text as its author may have meant it: brackets closed, trailing commas, comments and all behind the first
-// value left out. nil when that makes no JSON either. What is found in it can only be said beside the fault, never instead of it;
+// Mended reads a broken text as its author may have meant it: brackets closed, commas between values put in, trailing ones, comments and
+// all behind the first value left out. nil when that makes no JSON either. What is found in it can only be said beside the fault, never instead of it;
 // its places mean nothing.
 func Mended(text []byte) *Value {
 	const most = 1 << 20
@@ -29,6 +29,7 @@ func mend(text []byte) []byte {
 		c := text[i]
 		switch {
 		case c == '"':
+			out = withComma(out)
 			end := stringEnd(text, i)
 			out = append(out, text[i:end]...)
 			i = end - 1
@@ -39,6 +40,7 @@ func mend(text []byte) []byte {
 			}
 			continue
 		case c == '{' || c == '[':
+			out = withComma(out)
 			open = append(open, c)
 		case c == '}' || c == ']':
 			out = withoutComma(out)
@@ -75,6 +77,15 @@ func stringEnd(text []byte, start int) int {
 		}
 	}
 	return len(text)
+}
+
+// withComma adds the comma that lacks before a string, an object or a list behind a value that is complete.
+func withComma(out []byte) []byte {
+	trimmed := bytes.TrimRight(out, " \t\r\n")
+	if len(trimmed) == 0 || bytes.IndexByte([]byte(",:{["), trimmed[len(trimmed)-1]) >= 0 {
+		return out
+	}
+	return append(out, ',')
 }
 
 func withoutComma(out []byte) []byte {

@@ -13,8 +13,8 @@ import (
 // scalarMarks finds for each byte of a YAML scalar's value the line that it stands on. The YAML library gives the value and where
 // it begins; so the scalar is read here once more, by the rules of its style. Should the two not agree in a single byte, every
 // byte is said to stand where the scalar begins: a line may be vague, never wrong.
-func scalarMarks(source []byte, line int, node *yaml.Node) []mark {
-	s := scalar{source: source, at: offsetOf(source, node), line: line + node.Line - 1, want: node.Value}
+func scalarMarks(source []byte, starts []int, line int, node *yaml.Node) []mark {
+	s := scalar{source: source, at: offsetOf(source, starts, node), line: line + node.Line - 1, want: node.Value}
 	begin := []mark{{0, s.line}}
 	if s.at < 0 {
 		return begin
@@ -41,31 +41,18 @@ func scalarMarks(source []byte, line int, node *yaml.Node) []mark {
 	return s.marks
 }
 
-// offsetOf is where a node begins in its source, in bytes; -1: not in it.
-func offsetOf(source []byte, node *yaml.Node) int {
-	offset := lineStart(source, node.Line)
-	if offset < 0 {
+// offsetOf is where a node begins in its source, in bytes; -1: not in it. starts are the offsets of the source's lines.
+func offsetOf(source []byte, starts []int, node *yaml.Node) int {
+	if node.Line < 1 || node.Line > len(starts) {
 		return -1
 	}
+	offset := starts[node.Line-1]
 	for range node.Column - 1 {
 		_, size := utf8.DecodeRune(source[offset:])
 		if size == 0 {
 			return -1
 		}
 		offset += size
-	}
-	return offset
-}
-
-// lineStart is the offset of a line, from 1; -1: there is none.
-func lineStart(source []byte, line int) int {
-	offset := 0
-	for range line - 1 {
-		i := bytes.IndexByte(source[offset:], '\n')
-		if i < 0 {
-			return -1
-		}
-		offset += i + 1
 	}
 	return offset
 }

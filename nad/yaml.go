@@ -98,6 +98,9 @@ func yamlFaultLine(text []byte, message string) int {
 func yamlAdvice(message string) string {
 	for _, a := range [][2]string{
 		{"cannot start any token", "indent with spaces, a tab is no indentation, and quote text that begins with a special character"},
+		{"tab character", "indent with spaces, a tab is no indentation"},
+		{"control characters", "remove the control character"},
+		{"UTF-8", "save the file as UTF-8"},
 		{"mapping values are not allowed", "quote the text, indent the key as its neighbours, or escape the quotes inside a quoted string"},
 		{"did not find expected key", "indent the key as its neighbours, quote text with special characters, and escape the quotes inside a quoted string"},
 		{"did not find expected '-' indicator", "indent the entries of the list alike"},

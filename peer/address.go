@@ -82,7 +82,7 @@ func (p *pool) other(kind *nad.Value) {
 			p.at("type"))
 		return
 	}
-	j.known(kind, p.at("type"), "IPAM plugin")
+	j.known(kind, p.at("type"), "IPAM plugin", Meant(kind.Text))
 	before := len(j.findings)
 	switch kind.Text {
 	case "host-local":

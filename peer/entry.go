@@ -28,7 +28,7 @@ func (j *judge) entry(e Entry) {
 		j.decode(e.Conf, e.Path, e.Type, sets...)
 	} else {
 		j.decode(e.Conf, e.Path, e.Type, standard(), keys{"*": anything})
-		if Meant(e.Type) == e.Type {
+		if Meant(e.Type) == e.Type && !slices.Contains(addressers(), e.Type) {
 			j.warn(e.Conf.Get("type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not "+
 				"judged", nad.Quote(e.Type))
 		}
@@ -79,7 +79,7 @@ func (j *judge) fixed(e Entry) {
 		}
 		field := e.path(key)
 		switch {
-		case j.provided():
+		case j.provided() && j.resourceFault() == "":
 			j.note(v, field, "%s has no effect: Multus puts the resource's device in its place", field)
 		case strings.HasSuffix(v.Text, ":00.0"):
 			j.warn(v, field, "%s %s is function 0, a physical function: moving it takes the host's own NIC; and one "+

@@ -41,7 +41,8 @@ func (p *pool) hostLocal() {
 	if len(sets) == 0 && !get(get(p.e.Conf, "capabilities"), "ipRanges").IsTrue() {
 		p.j.reject(p.v, p.at("ranges"), `add "subnet" or "ranges": no IP ranges specified: %s`, p.path)
 	}
-	for i := range sets {
+	const most = 500 // of sets that are compared with each other
+	for i := range sets[:min(len(sets), most)] {
 		for k := range i {
 			p.apart(sets[k], sets[i], k, i)
 		}

@@ -103,7 +103,7 @@ func keysOf(plugin string) keys {
 		return keys{"vrfname": text, "table": whole}
 	case "bond":
 		return keys{
-			"mode": text, "linksContNs": truth, "linksInContainer": truth, "failOverMac": whole, "miimon": text, "links": list, "mtu": whole,
+			"ifname": text, "mode": text, "linksContNs": truth, "linksInContainer": truth, "failOverMac": whole, "miimon": text, "links": list, "mtu": whole,
 			"mac": text, "allSlavesActive": whole, "tlbDynamicLb": whole, "xmitHashPolicy": text,
 		}
 	}
@@ -154,6 +154,7 @@ func (j *judge) decode(v *nad.Value, path, plugin string, sets ...keys) {
 		switch {
 		case known && m.Value.Shape != nad.Null:
 			j.typed(m.Value, field, plugin, f)
+		case path == "" && m.Name == "plugins": // top has spoken of it
 		case !known && !open && m.Value.Shape != nad.Null:
 			j.ignore(m.Value, field, unknownKey(m.Name, plugin, sets))
 		}

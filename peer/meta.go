@@ -63,23 +63,6 @@ func (j *judge) vrf(e Entry) {
 		"NCCL's TCP hand-shake (OOB) does not unless it is bound to that interface")
 }
 
-// bond has the rules of bond-cni.
-func (j *judge) bond(e Entry) {
-	j.oneOf(e, "mode", "unknown bond mode", "balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
-	links := get(e.Conf, "links")
-	switch {
-	case links == nil || links.Shape == nad.List && len(links.Items) == 0:
-		j.reject(e.Conf, e.path("links"), `add "links", the interfaces of the bond`)
-	case links.Shape == nad.List && len(links.Items) == 1:
-		j.warn(links, e.path("links"), "%s has one interface: a bond of one is no bond", e.path("links"))
-	}
-	if get(e.Conf, "mode").Str() == "802.3ad" {
-		j.warn(get(e.Conf, "mode"), e.path("mode"), "mode 802.3ad in a pod needs a switch that speaks LACP with each "+
-			"pod's VFs (bond-cni#149); active-backup works")
-	}
-	j.note(e.Conf, e.path("type"), "RoCE GIDs follow the active link of a bond only")
-}
-
 // coordinator has the rules of spiderpool's coordinator.
 func (j *judge) coordinator(e Entry) {
 	j.oneOf(e, "mode", "unknown mode", "auto", "underlay", "overlay", "disabled", "disable")
@@ -129,7 +112,7 @@ func (j *judge) chain() {
 		case e.Type == "rdma" && i > 0:
 			j.rdmaBehind(i)
 		case e.Type == Ours && i > 0 && j.has(Ours, 0) < i:
-			j.reject(e.Conf, e.path("type"), "drop the second podfabric entry: one attachment is made once: %s", e.path("type"))
+			j.reject(e.Conf.Get("type"), e.path("type"), "drop the second podfabric entry: one attachment is made once: %s", e.path("type"))
 		case e.Type == "sbr" && i > 0:
 			j.sbr(e)
 		case e.Type == Ours:
@@ -137,7 +120,7 @@ func (j *judge) chain() {
 		}
 		if maker(e.Type) && e.Type != "bond" && !get(e.Conf, "linkInContainer").IsTrue() {
 			if made >= 0 && e.Type != "ipvlan" {
-				j.reject(e.Conf, e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it "+
+				j.reject(e.Conf.Get("type"), e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it "+
 					"already, so the name is taken", e.path("type"), e.Type, j.entries[made].Type)
 			}
 			made = i
@@ -217,7 +200,7 @@ func (j *judge) rdmaBehind(i int) {
 // sbr judges source-based routing by the addresses that it works on.
 func (j *judge) sbr(e Entry) {
 	if m := j.main(); m != nil && get(get(m.Conf, "ipam"), "type").Str() == "" && (m.Type == "sriov" || m.Type == "macvlan" || m.Type == "ipvlan" || m.Type == "host-device") {
-		j.reject(e.Conf, e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on "+
+		j.reject(e.Conf.Get("type"), e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on "+
 			"interface: %s", m.Type, e.path("type"))
 	}
 	if m := j.main(); m != nil {

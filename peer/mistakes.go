@@ -18,7 +18,11 @@ func unknownKey(name, plugin string, sets []keys) string {
 	plain := letters(name)
 	for _, set := range sets {
 		for key := range set {
-			d := nad.Distance(plain, letters(key))
+			right := letters(key)
+			if len(plain)-len(right) > most || len(right)-len(plain) > most {
+				continue
+			}
+			d := nad.Distance(plain, right)
 			if len(plain) >= 4 && d <= most && (d < most || best == "" || key < best) {
 				best, most = key, d
 			}
@@ -32,17 +36,20 @@ func unknownKey(name, plugin string, sets []keys) string {
 
 // letters reduces a key to what is read aloud.
 func letters(s string) string {
-	return strings.ToLower(strings.NewReplacer("-", "", "_", "").Replace(s))
+	return strings.ToLower(strings.ReplaceAll(strings.ReplaceAll(s, "-", ""), "_", ""))
 }
 
 // knownMistake has the words for keys that people have really written.
 func knownMistake(name, plugin string) string {
+	if strings.EqualFold(name, "resourceName") {
+		return "the resource stands in the annotation " + nad.ResourceName + " of the definition, from which Multus brings the device"
+	}
 	switch plugin + " " + strings.ToLower(name) {
 	case "sriov master":
 		return "it was the way to name the PF in old versions of sriov; today the device comes from deviceID alone"
 	case "sriov if0", "sriov if0name", "sriov l2enable", "sriov vf", "sriov dpdk":
 		return "it is a key of an old fork of sriov (Intel's, 2018); today the device comes from deviceID alone"
-	case "sriov pcibusid", "ib-sriov pcibusid":
+	case "sriov pcibusid", "ib-sriov pcibusid", "sriov pciaddress", "ib-sriov pciaddress", "sriov pciaddr", "ib-sriov pciaddr":
 		return plugin + " calls the PCI address deviceID"
 	case "host-device deviceid":
 		return "host-device calls the PCI address pciBusID, unless Multus adds it"

@@ -82,6 +82,7 @@ type judge struct {
 	version  string // cniVersion; empty: none
 	entries  []Entry
 	findings []Finding
+	texts    map[string]bool // of the findings
 	ignored  []string
 }
 
@@ -91,11 +92,13 @@ func (j *judge) add(level Level, at *nad.Value, field, format string, args ...an
 		offset = at.Start
 	}
 	text := fmt.Sprintf(format, args...)
-	for _, f := range j.findings {
-		if f.Text == text {
-			return
-		}
+	if j.texts[text] {
+		return
 	}
+	if j.texts == nil {
+		j.texts = map[string]bool{}
+	}
+	j.texts[text] = true
 	j.findings = append(j.findings, Finding{Level: level, Field: field, At: offset, Text: text})
 }
 
@@ -119,7 +122,11 @@ func (j *judge) ignore(at *nad.Value, field, why string) {
 	case strings.HasPrefix(name, "_"), strings.HasPrefix(name, "//"), name == "comment", name == "description":
 		level = Note // nobody expects an effect
 	}
-	j.add(level, at, field, "%s has no effect: %s", field, why)
+	shown := field
+	if strings.ContainsAny(field, " \t") {
+		shown = nad.Quote(field)
+	}
+	j.add(level, at, field, "%s has no effect: %s", shown, why)
 }
 
 // about warns of a line outside the configuration.

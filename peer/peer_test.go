@@ -52,7 +52,7 @@ func behind(entry string) string { return list(`{"type":"sriov",` + pool + `},` 
 // rows: what the plugins' sources say. Verdict a (accept), w (warn) or r (reject), the field, and words of what is said first of
 // this weight.
 func rows() [][4]string {
-	return slices.Concat(sriovRows(), linkRows(), chainRows(), addressRows(), rangeRows(), topRows())
+	return slices.Concat(sriovRows(), linkRows(), bondRows(), chainRows(), addressRows(), rangeRows(), topRows())
 }
 
 func sriovRows() [][4]string {
@@ -97,7 +97,7 @@ func sriovRows() [][4]string {
 		{head + `"type":"ib-sriov","link_state":"up",` + pool + "}", "r", "link_state", "auto, enable, disable"},
 		{head + `"type":"ib-sriov","vlan":7,` + pool + "}", "w", "vlan", "InfiniBand has no VLANs"},
 		{head + `"type":"ib-sriov","guid":"02:00","rdmaIsolation":true,` + pool + "}", "w", "guid", "infinibandGUID"},
-		{head + `"type":"ib-sriov","ibKubernetesEnabled":true,` + pool + "}", "w", "ibKubernetesEnabled", "ib-kubernetes"},
+		{head + `"type":"ib-sriov","ibKubernetesEnabled":true,` + pool + "}", "a"}, // the GUID comes by cni-args, no capability is needed
 		{head + `"type":"ib-sriov","ipam":{"type":"dhcp"}}`, "r", "ipam.type", "refuses dhcp"},
 		{head + `"type":"ib-sriov"}`, "w", "ipam", "no ipam"},
 		{list(`{"type":"ib-sriov","rdmaIsolation":true,` + pool + `},{"type":"rdma"}`), "r", "plugins[1].type", "remove the rdma entry"},
@@ -154,11 +154,6 @@ func linkRows() [][4]string {
 		{head + `"type":"bridge","vlan":5000}`, "r", "vlan", "0 to 4094"},
 		{head + `"type":"bridge","hairpinMode":true,"promiscMode":true}`, "r", "promiscMode", "at the same time"},
 		{head + `"type":"bridge","isDefaultGateway":true}`, "w", "isDefaultGateway", "default route"},
-		{head + `"type":"bond","mode":"active-backup","linksInContainer":true,"miimon":"100","links":[{"name":"net1"},{"name":"net2"}],` + pool + "}", "a"},
-		{head + `"type":"bond","mode":"lacp","links":[{},{}],` + pool + "}", "r", "mode", "unknown bond mode"},
-		{head + `"type":"bond","mode":"802.3ad","links":[{},{}],` + pool + "}", "w", "mode", "LACP"},
-		{head + `"type":"bond","mode":"active-backup","links":[],` + pool + "}", "r", "links", "links"},
-		{head + `"type":"bond","mode":"active-backup","miimon":100,"links":[{},{}],` + pool + "}", "r", "miimon", `the string "100"`},
 		{head + `"type":"ovs","bridge":"br0",` + pool + "}", "w", "type", "its own keys are not judged"},
 	}
 }
@@ -200,6 +195,12 @@ func chainRows() [][4]string {
 		{list(`{"type":"podfabric"},{"type":"podfabric"}`), "r", "plugins[1].type", "drop the second podfabric"},
 		{list(`{"type":"sriov",` + pool + `},{"type":"podfabric"}`), "a"},
 		{head + `"type":"whereabouts","range":"10.0.0.0/24"}`, "r", "type", `into "ipam"`},
+		{list(`{"type":"podfabric","link":"vf",` + pool + `},{"type":"coordinator"}`), "a"},
+		{head + `"type":"infiniband","master":"ib0",` + pool + "}", "r", "type", `write "ipoib"`},
+		{head + `"type":"infiniband",` + pool + "}", "r", "type", `write "ib-sriov"`},
+		{sriov(`"resourceName":"a.b/c",`), "w", "resourceName", "annotation"},
+		{head + `"type":"sriov","pciAddress":"0000:3b:00.2",` + pool + "}", "w", "pciAddress", "calls the PCI address deviceID"},
+		{sriov(`"vlan ":5,`), "w", "vlan ", `"vlan " has no effect`},
 		{head + `"type":"sbr"}`, "r", "type", "stands alone"},
 	}
 }

@@ -16,6 +16,12 @@ func (p *pool) routes(v *nad.Value, complete bool) {
 	if p.kind == "nv-ipam" {
 		return
 	}
+	to := map[netip.Prefix]int{} // how many routes lead to a subnet
+	for _, item := range v.Items {
+		if dst, ok := prefix(get(item, "dst").Str()); ok && dst.Bits() > 0 {
+			to[dst.Masked()]++
+		}
+	}
 	for i, item := range v.Items {
 		field := nad.Item(p.at("routes"), i)
 		if item.Shape != nad.Object {
@@ -27,7 +33,7 @@ func (p *pool) routes(v *nad.Value, complete bool) {
 			"dst": text, "gw": text, "mtu": whole, "advmss": whole, "priority": whole, "table": whole, "scope": whole,
 		})
 		p.destination(item, field)
-		p.via(item, field, v, complete)
+		p.via(item, field, to, complete)
 	}
 }
 
@@ -64,7 +70,7 @@ func (p *pool) defaultRoute(dst *nad.Value, at string, net netip.Prefix) {
 }
 
 // via judges a route's gateway: the kernel adds no route over one that it has no way to.
-func (p *pool) via(item *nad.Value, field string, all *nad.Value, complete bool) {
+func (p *pool) via(item *nad.Value, field string, to map[netip.Prefix]int, complete bool) {
 	gw := get(item, "gw")
 	at := nad.Below(field, "gw")
 	if gw.Str() == "" {
@@ -75,7 +81,8 @@ func (p *pool) via(item *nad.Value, field string, all *nad.Value, complete bool)
 		p.j.reject(gw, at, "write an IP address: %s, found %s (invalid IP address)", at, gw.Show())
 		return
 	}
-	if dst, ok := prefix(get(item, "dst").Str()); ok && dst.Addr().Is4() != a.Is4() {
+	dst, ok := prefix(get(item, "dst").Str())
+	if ok && dst.Addr().Is4() != a.Is4() {
 		p.j.reject(gw, at, "write a gateway of the route's own family: %s, found %s for %s", at, a, dst)
 		return
 	}
@@ -87,10 +94,15 @@ func (p *pool) via(item *nad.Value, field string, all *nad.Value, complete bool)
 			return
 		}
 	}
-	for _, other := range all.Items {
-		if dst, ok := prefix(get(other, "dst").Str()); ok && other != item && dst.Bits() > 0 && dst.Contains(a) {
+	for bits := a.BitLen(); bits > 0; bits-- {
+		over := netip.PrefixFrom(a, bits).Masked()
+		n := to[over]
+		if ok && over == dst.Masked() {
+			n-- // the route itself
+		}
+		if n > 0 {
 			p.j.warn(gw, at, "%s %s is in no range of this network: the route works only if the one to %s comes first",
-				at, a, dst)
+				at, a, over)
 			return
 		}
 	}

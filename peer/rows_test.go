@@ -71,6 +71,8 @@ func rangeRows() [][4]string {
 		{ipam(wb + `"range":"10.0.0.7/24","exclude":["10.0.0.1","10.0.0.8/30"],"gateway":"10.0.0.1","routes":[{"dst":"10.1.0.0/16","gw":"10.0.0.1"}]`), "a"},
 		{ipam(wb + `"range":"10.000.0.1-10.0.0.009/24"`), "a"},
 		{ipam(wb + `"ipRanges":[{"range":"10.0.0.0/24"},{"range":"fd00::/116"}]`), "a"},
+		{ipam(wb + `"ipRanges":[{"range":"10.0.0.0/24","range_end":"10.0.0.9"},{"range":"10.0.0.7/24"}]`), "r", "ipam.ipRanges[1].range", "write each subnet once"},
+		{ipam(wb + `"range":"10.0.0.0/24","ipRanges":[{"range":"10.0.0.0/24"}]`), "r", "ipam.ipRanges[0].range", "file exists"},
 		{ipam(wb + `"range":"10.0.0.0/24","range_start":"10.0.0.9","range_end":"10.0.0.99"`), "a"},
 		{ipam(wb + `"range":"10.0.0.0/24","rangeStart":"10.0.0.9"`), "w", "ipam.rangeStart", `it means "range_start"`},
 		{ipam(wb + `"range":"10.0.0.0"`), "r", "ipam.range", "invalid CIDR"},
@@ -111,7 +113,9 @@ func topRows() [][4]string {
 		{head + `"type":"sriov-cni"}`, "r", "type", `did you mean "sriov"`},
 		{head + `"type":"SRIOV"}`, "r", "type", `did you mean "sriov"`},
 		{head + `"type":"whirlpool-fabric"}`, "w", "type", "unknown plugin type"},
-		{head + `"type":"bridge","plugins":[{"type":"bridge"}]}`, "w", "type", "beside plugins"},
+		{head + `"type":"bridge","plugins":[{"type":"bridge"}]}`, "bare w", "type", "beside plugins"},
+		{head + `"type":"bridge","plugins":[{"type":"bridge"}]}`, "w", "plugins", `Multus runs "bridge" alone`},
+		{head + `"type":"macvlan","master":"ib0","plugins":[{"type":"bridge"}]}`, "r", "master", "probably InfiniBand"},
 		{`{"cniVersion":"1.0.0","name":"n","name":"m","plugins":[{"type":"bridge"}]}`, "w", "name", "stands twice"},
 	}
 }

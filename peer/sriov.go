@@ -99,22 +99,21 @@ func (j *judge) ibSriov(e Entry) {
 				"table, not this key", e.path("pkey"))
 		}
 	}
-	kubernetes := get(e.Conf, "ibKubernetesEnabled")
-	if kubernetes != nil && kubernetes.Yes {
-		if !get(get(e.Conf, "capabilities"), "infinibandGUID").IsTrue() {
-			j.warn(kubernetes, e.path("ibKubernetesEnabled"), `%s needs ib-kubernetes to give each pod a GUID, and `+
-				`"capabilities": {"infinibandGUID": true} to let it in`, e.path("ibKubernetesEnabled"))
-		}
+	if v := get(e.Conf, "ibKubernetesEnabled"); v.IsTrue() {
+		j.note(v, e.path("ibKubernetesEnabled"), "%s needs ib-kubernetes, which gives each pod a GUID: without it every ADD fails", e.path("ibKubernetesEnabled"))
 	} else {
 		j.note(e.Conf, e.Path, "without a GUID of its own the VF keeps the one it has, and an all-zero one never becomes ACTIVE")
 	}
 	isolated := get(e.Conf, "rdmaIsolation").IsTrue()
 	if i := j.has("rdma", 0); i >= 0 && isolated {
 		r := j.entries[i]
-		j.reject(r.Conf, r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, "+
+		j.reject(r.Conf.Get("type"), r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, "+
 			"so rdma finds none and fails every ADD: %s", r.path("type"))
 	} else if i < 0 && !isolated {
 		j.note(e.Conf, e.Path, "no rdma plugin behind ib-sriov and no rdmaIsolation: in exclusive mode the RDMA device "+
 			"stays on the host")
+	} else if isolated {
+		j.note(get(e.Conf, "rdmaIsolation"), e.path("rdmaIsolation"), "%s needs the node in exclusive RDMA namespace mode and fails every ADD in "+
+			"shared mode", e.path("rdmaIsolation"))
 	}
 }

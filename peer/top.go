@@ -17,9 +17,13 @@ var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 func (j *judge) top() {
 	c := j.n.Config
 	plugins := c.Get("plugins")
-	if plugins == nil && !c.Has("plugins") {
+	if alone := j.n.Definition && c.Get("type").Str() != ""; alone || !c.Has("plugins") {
 		j.single(c)
 		j.named()
+		if c.Has("plugins") {
+			j.ignore(c.Get("plugins"), "plugins", "a type stands beside it, so Multus runs "+nad.Quote(c.Get("type").Text)+
+				" alone; write that into plugins too, and remove the type")
+		}
 		return
 	}
 	j.list = true
@@ -48,10 +52,12 @@ func (j *judge) top() {
 	}
 	j.entries = entries
 	j.named()
-	for i, m := range c.Members {
-		if slices.ContainsFunc(c.Members[:i], func(o nad.Member) bool { return o.Name == m.Name }) {
+	seen := map[string]bool{}
+	for _, m := range c.Members {
+		if seen[m.Name] {
 			j.warn(&nad.Value{Start: m.Start}, m.Name, "%s stands twice: the last one counts", m.Name)
 		}
+		seen[m.Name] = true
 		if !slices.Contains([]string{"cniVersion", "cniVersions", "name", "plugins", "disableCheck", "disableGC", "loadOnlyInlinedPlugins"}, m.Name) {
 			j.ignore(m.Value, m.Name, "beside plugins the runtime reads name and cniVersion; write it into the entry of "+
 				"its plugin")
@@ -76,10 +82,11 @@ func (j *judge) single(c *nad.Value) {
 
 // named reads name and cniVersion. Of networks with an entry of ours, podfabric has its own words.
 func (j *judge) named() {
+	c := j.n.Config
 	if j.has(Ours, 0) >= 0 {
+		j.version = c.Get("cniVersion").Str()
 		return
 	}
-	c := j.n.Config
 	name := c.Get("name")
 	switch {
 	case name != nil && name.Shape != nad.String:
@@ -130,16 +137,19 @@ func nearVersion(text string) string {
 // types asks whether the plugins exist.
 func (j *judge) types() {
 	for _, e := range j.entries {
+		meant := Meant(e.Type)
+		if meant == "ib-sriov" && meant != e.Type && get(e.Conf, "master") != nil {
+			meant = "ipoib" // of the plugins for InfiniBand the one that has a master
+		}
 		if e.Type != "" {
-			j.known(e.Conf.Get("type"), e.path("type"), "plugin type")
+			j.known(e.Conf.Get("type"), e.path("type"), "plugin type", meant)
 		}
 	}
 }
 
 // known judges the name of a plugin.
-func (j *judge) known(v *nad.Value, field, what string) {
+func (j *judge) known(v *nad.Value, field, what, meant string) {
 	name := v.Text
-	meant := Meant(name)
 	did := ""
 	if meant != "" && meant != name {
 		did = `; did you mean "` + meant + `"?`
@@ -178,19 +188,27 @@ func (j *judge) resource() {
 			"no device comes from it", wrong.Key, nad.ResourceName)
 	case right.Value == "":
 		j.about(right.Line, field, "resourceName is empty: no device comes from it")
-	case !qualified.MatchString(right.Value):
-		why := "it is no domain/name"
-		switch domain, _, slash := strings.Cut(right.Value, "/"); {
-		case strings.TrimSpace(right.Value) != right.Value || strings.ContainsAny(right.Value, " \t\n"):
-			why = "it has blanks in it"
-		case !slash:
-			why = "it has no prefix (domain/name)"
-		case domain == "":
-			why = "empty prefix"
-		}
+	case j.resourceFault() != "":
 		j.about(right.Line, field, "resourceName %s: %s, so no pod can ask for it, and no deviceID comes from it",
-			nad.Quote(right.Value), why)
+			nad.Quote(right.Value), j.resourceFault())
 	}
+}
+
+// resourceFault says why no pod can ask for the resource; empty: it can, or there is none.
+func (j *judge) resourceFault() string {
+	right, _ := j.annotation()
+	if right == nil || right.Value == "" || qualified.MatchString(right.Value) {
+		return ""
+	}
+	switch domain, _, slash := strings.Cut(right.Value, "/"); {
+	case strings.ContainsAny(right.Value, " \t\n"):
+		return "it has blanks in it"
+	case !slash:
+		return "it has no prefix (domain/name)"
+	case domain == "":
+		return "empty prefix"
+	}
+	return "it is no domain/name"
 }
 
 // annotation finds the resource's annotation, and one that was meant to be it.

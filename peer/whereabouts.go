@@ -5,6 +5,7 @@ package peer
 import (
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/podfabric/podfabric/nad"
@@ -29,7 +30,13 @@ func (p *pool) whereabouts() {
 			some = true
 			field := nad.Item(p.at("ipRanges"), i)
 			p.j.decode(item, field, "whereabouts", keys{"exclude": texts, "range": text, "range_start": text, "range_end": text})
+			before := len(p.subnets)
 			p.whereaboutsRange(item, field)
+			if len(p.subnets) > before && slices.Contains(p.subnets[:before], p.subnets[before]) {
+				at := nad.Below(field, "range")
+				p.j.reject(get(item, "range"), at, "write each subnet once, with range_start, range_end and exclude: all ranges of %s are one pool, "+
+					"from which the pod gets the same address again (file exists): %s", p.subnets[before], at)
+			}
 		}
 	}
 	addresses := get(p.v, "addresses")

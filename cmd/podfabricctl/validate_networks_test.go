@@ -119,6 +119,14 @@ func wantTold() []told {
 		{"reject-json-cut.json", "", 3, []string{"the { of line 3 is never closed", "unexpected end of JSON input"}, nil},
 		{"reject-yaml-tab.yaml", "", 4, []string{"a tab is no indentation"}, nil},
 		{"reject-yaml-open-quote.yaml", "", 6, []string{"close the quote that begins here"}, nil},
+		{"reject-json-template.yaml", "", 10, []string{"render the template first"}, nil},
+		{"reject-json-slashes.json", "", 1, []string{"remove the comment"}, nil},
+		{"reject-yaml-flat.yaml", "", 4, []string{"indent name below metadata"}, nil},
+		{"reject-bond-one-link.yaml", "", 9, []string{"Bonding requires at least two links"}, nil},
+		{"reject-whereabouts-one-pool.yaml", "macvlan", 10, []string{"file exists"}, []string{"/dev/infiniband"}},
+		{"warn-type-and-plugins.yaml", "vf", 0, nil, []string{`Multus runs "sriov" alone`}},
+		{"accept-ib-kubernetes.yaml", "", 0, nil, []string{"needs ib-kubernetes"}},
+		{"accept-podfabric-coordinator.yaml", "vf", 0, nil, nil},
 		{"reject-crlf.yaml", "", 14, []string{"unknown ipvlan mode"}, nil},
 	}
 }
