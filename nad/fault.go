@@ -66,6 +66,8 @@ func advice(rest, before []byte, message string) string {
 		return `write plain " quotes: typographic ones are no JSON`
 	case first == '\'':
 		return `write " instead of ': JSON has no single quotes`
+	case first == '\\':
+		return `remove the backslashes before the quotes: inside ' ' and | nothing is escaped`
 	case first == '#' || bytes.HasPrefix(rest, []byte("//")) || bytes.HasPrefix(rest, []byte("/*")):
 		return "remove the comment: JSON has none"
 	case bytes.HasPrefix(rest, []byte("{{")) || first == '{' && last == '{':

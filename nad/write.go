@@ -65,7 +65,7 @@ func quoted(s string) []byte {
 }
 
 // Replace writes the document with another configuration in place of its own: YAML stays YAML, JSON stays JSON, and all else in
-// it as it is. It ends with a line break.
+// it as it is, but for aliases, whose anchors may stand in another document: they are written out. It ends with a line break.
 func (d *Document) Replace(conf *Value) ([]byte, error) {
 	text := Encode(conf)
 	switch {
@@ -77,17 +77,60 @@ func (d *Document) Replace(conf *Value) ([]byte, error) {
 	case d.source.conf == nil:
 		return nil, fmt.Errorf("write %s: its spec.config is not in the file", d.Name)
 	}
-	old := *d.source.conf
-	defer func() { *d.source.conf = old }()
-	*d.source.conf = yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: string(text) + "\n"}
+	put := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Style: yaml.LiteralStyle, Value: string(text) + "\n"}
 	var b bytes.Buffer
 	enc := yaml.NewEncoder(&b)
 	enc.SetIndent(2)
-	if err := enc.Encode(d.source.node); err != nil {
+	if err := enc.Encode(written(d.source.node, d.source.conf, put)); err != nil {
 		return nil, fmt.Errorf("write %s: %w", d.Name, err)
 	}
 	if err := enc.Close(); err != nil {
 		return nil, fmt.Errorf("write %s: %w", d.Name, err)
 	}
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
+}
+
+// written copies a tree with one node replaced, and every alias and merged key written out. Reading has bounded what that can come to.
+func written(n, old, put *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n == old {
+		return put
+	}
+	c := *n
+	c.Anchor, c.Content = "", nil
+	var merged []*yaml.Node
+	for i, item := range n.Content {
+		item = written(item, old, put)
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].ShortTag() == "!!merge" {
+			if merged = append(merged, item); item.Kind == yaml.SequenceNode {
+				merged = append(merged, item.Content...)
+			}
+			c.Content = c.Content[:len(c.Content)-1] // the key
+			continue
+		}
+		c.Content = append(c.Content, item)
+	}
+	for _, from := range merged {
+		if from.Kind == yaml.MappingNode {
+			c.Content = append(c.Content, absent(c.Content, from.Content)...)
+		}
+	}
+	return &c
+}
+
+// absent are the keys and values of a mapping that another one does not have.
+func absent(have, from []*yaml.Node) []*yaml.Node {
+	var out []*yaml.Node
+	known := make(map[string]bool, len(have)/2)
+	for k := 0; k < len(have); k += 2 {
+		known[have[k].Value] = true
+	}
+	for i := 0; i+1 < len(from); i += 2 {
+		if !known[from[i].Value] {
+			out = append(out, from[i], from[i+1])
+		}
+	}
+	return out
 }

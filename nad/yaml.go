@@ -173,29 +173,27 @@ func (r *reader) mapping(v *Value, n *yaml.Node, depth int) *Value {
 			return nil
 		}
 		if n.Content[i].ShortTag() == "!!merge" {
-			merged = append(merged, item)
+			merged = append(append(merged, item), item.Items...) // an object, or a list of them
 			continue
 		}
 		v.Members = append(v.Members, Member{Name: n.Content[i].Value, Start: r.start(n.Content[i].Line), Value: item})
 	}
-	own := len(v.Members)
-	for _, from := range merged {
+	known := make(map[string]bool, len(v.Members))
+	for _, m := range v.Members {
+		known[m.Name] = true
+	}
+	for _, from := range merged { // of two that are merged, the first counts
+		own := len(v.Members)
 		for _, m := range from.Members {
-			if !has(v.Members[:own], m.Name) {
+			if !known[m.Name] {
 				v.Members = append(v.Members, m)
 			}
 		}
-	}
-	return v
-}
-
-func has(members []Member, name string) bool {
-	for _, m := range members {
-		if m.Name == name {
-			return true
+		for _, m := range v.Members[own:] {
+			known[m.Name] = true
 		}
 	}
-	return false
+	return v
 }
 
 func (*reader) scalar(v *Value, n *yaml.Node) {
