@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -313,5 +314,38 @@ func TestVFSettingRefused(t *testing.T) {
 				m.same(t, "ADD", before)
 			})
 		}
+	}
+}
+
+// A VF whose settings could not be put back, since its PF was away, is not the next pod's until they are.
+func TestPFAwayAtDel(t *testing.T) {
+	t.Parallel()
+	k := named("VF with settings")
+	m := newMachine(t, k.mode)
+	m.pod("pod1")
+	m.pod("pod2")
+	m.AddNetNS("/run/netns/elsewhere")
+	before := m.state(t)
+	m.mustAdd(t, k.request)
+	m.Give(vfAddr(0), "/run/netns/elsewhere", "eth7")
+	m.mustDel(t, k.request)
+	if !m.log.has("WARN", "not home yet") {
+		t.Errorf("no warning:\n%s", m.log.text.String())
+	}
+	next := request{pod: "pod2", dev: 3}
+	answered(t, m.add(t, next), 11, "PF 0000:3b:00.0", "pod1")
+	m.Give(vfAddr(0), "", "ens1f0")
+	m.mustAdd(t, next)
+	if v := m.VFState(vfAddr(3)); v.VLAN != 0 {
+		t.Errorf("VLAN %d is another pod's", v.VLAN)
+	}
+	m.mustDel(t, next)
+	drop := func(lines []string) []string {
+		return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+			return strings.Contains(l, "ens1f0 ") || strings.Contains(l, "ens1f0.100") || strings.Contains(l, "gid") || strings.Contains(l, "elsewhere")
+		})
+	}
+	if diff := cmp.Diff(drop(before), drop(m.state(t))); diff != "" {
+		t.Errorf("state (-before +after):\n%s", diff)
 	}
 }

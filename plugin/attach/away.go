@@ -8,12 +8,16 @@ import (
 )
 
 // Away names, in words, what of before is neither at home nor in the pod: what the kernel is still bringing home from a
-// namespace that died, or what a process elsewhere holds. Empty: there is nothing to wait for. A function that is gone, has
+// namespace that died, or what a process elsewhere holds; and a PF that has to be asked. Empty: there is nothing to wait for. A function that is gone, has
 // lost its driver or got another one has nothing left that could come.
 func Away(before, now Facts) []string {
 	var out []string
 	if now.Soft != nil && now.Soft.NS == Elsewhere {
 		out = append(out, "soft RDMA device "+now.Soft.Name)
+	}
+	if before.VF != nil && now.VF == nil && now.Function.VF && !another(before, now) {
+		// A VLAN that stays would be the next pod's.
+		out = append(out, fmt.Sprintf("PF %s, through which the settings of %s are put back", before.Function.PF, now.Function.ID))
 	}
 	if before.Master != nil || !now.Function.Exists || now.Function.Driver != before.Function.Driver {
 		return out // a link on a master dies with its namespace
@@ -60,9 +64,6 @@ func Notes(before, now Facts) []string {
 			pci, now.RDMA.Index, before.RDMA.Index)}
 	}
 	var out []string
-	if before.VF != nil && now.VF == nil {
-		out = append(out, fmt.Sprintf("the VF settings of %s were left as they are: the netdev of PF %s is not at home", pci, before.Function.PF))
-	}
 	if was, is := before.Link, now.Link; was != nil && is != nil && is.NS == Host && was.NS == Host {
 		if is.Name != was.Name {
 			out = append(out, kept("netdev of "+pci, is.Name, was.Name, now.HostLinks))

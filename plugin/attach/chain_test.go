@@ -169,7 +169,7 @@ func TestRestoreWithADriverThatTiesTheMACs(t *testing.T) {
 	}
 }
 
-// The PF's netdev went away while the pod ran: everything else comes home, and a note says what did not.
+// The PF's netdev went away while the pod ran: everything else comes home, and the settings wait for it.
 func TestRestoreWithThePFAway(t *testing.T) {
 	t.Parallel()
 	sc := play(t, plan(t, "vf-settings"))
@@ -181,9 +181,9 @@ func TestRestoreWithThePFAway(t *testing.T) {
 	if err := sc.home(t, sc.s); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"the VF settings of 0000:3b:10.0 were left as they are: the netdev of PF 0000:3b:00.0 is not at home"}
-	if diff := cmp.Diff(want, attach.Notes(recorded(t, sc.before), sc.observe(t, sc.s))); diff != "" {
-		t.Errorf("notes (-want +got):\n%s", diff)
+	want := []string{"PF 0000:3b:00.0, through which the settings of 0000:3b:10.0 are put back"}
+	if diff := cmp.Diff(want, attach.Away(recorded(t, sc.before), sc.observe(t, sc.s))); diff != "" {
+		t.Errorf("away (-want +got):\n%s", diff)
 	}
 	sc.k.Give(pfID(), "", "ens1f0")
 	sc.k.SetLink(pfID(), "", 0, true)

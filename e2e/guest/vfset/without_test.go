@@ -33,7 +33,7 @@ func TestPFAway(t *testing.T) {
 	home()
 	before.Unchanged(t)
 
-	// It goes while a pod has the VF: DEL brings everything else home, and says what it could not set.
+	// It goes while a pod has the VF: DEL brings everything else home, and the next DEL the settings, when the PF can be asked again.
 	c := cni.Call{Conf: network(vf, "10.9.0.7/24", `,"vlan":100,"rdma":{"require":"no"}`), ContainerID: "goes", NetNS: pod.Path}
 	c.Add(t)
 	node.Run(t, "ip", "link", "set", name, "netns", away.Name)
@@ -44,8 +44,14 @@ func TestPFAway(t *testing.T) {
 	if node.IBDev(vf) == "" || node.Netdev(vf) == "" {
 		t.Error("the VF is not home")
 	}
+	other := node.NewNS(t)
+	next := c
+	next.ContainerID, next.NetNS = "next", other.Path
+	if _, f := next.Run(t, "ADD"); f == nil || f.Code != 11 {
+		t.Errorf("ADD of a VF with another pod's VLAN: %v", f)
+	}
+	other.Kill(t)
 	home()
-	// Nobody could take the VLAN away. DEL has said so in its log.
-	set(t, pf, "vlan", "0")
+	c.Del(t)
 	before.Unchanged(t)
 }
