@@ -82,7 +82,7 @@ func member(name string, v *nad.Value) nad.Member { return nad.Member{Name: name
 // head is cniVersion and name.
 func (c *conversion) head() []nad.Member {
 	const first, right = "0.3.0", "1.0.0"
-	version := c.n.Config.Get("cniVersion").Str()
+	version := get(c.n.Config, "cniVersion").Str()
 	if version < first {
 		found := "is missing"
 		if version != "" {
@@ -91,7 +91,7 @@ func (c *conversion) head() []nad.Member {
 		c.once("cniVersion %s and is now %s: podfabric speaks 0.3.0 and later", found, right)
 		version = right
 	}
-	name := c.n.Config.Get("name").Str()
+	name := get(c.n.Config, "name").Str()
 	if name == "" && c.n.Name != "" {
 		name = c.n.Name
 		c.once("name is now written out: %s, as Multus puts it in", name)

@@ -29,7 +29,7 @@ func (j *judge) entry(e Entry) {
 	} else {
 		j.decode(e.Conf, e.Path, e.Type, standard(), keys{"*": anything})
 		if Meant(e.Type) == e.Type && !slices.Contains(addressers(), e.Type) {
-			j.warn(e.Conf.Get("type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not "+
+			j.warn(get(e.Conf, "type"), e.path("type"), "the rules of plugin %s are not known here: its own keys are not "+
 				"judged", nad.Quote(e.Type))
 		}
 	}

@@ -103,7 +103,7 @@ func (j *judge) chain() {
 	case slices.Contains(chained(), first.Type):
 		j.alone(first)
 	case slices.Contains(addressers(), first.Type) && !slices.Contains([]string{"kube-ovn", "cilium-cni", "aws-cni"}, first.Type):
-		j.reject(first.Conf.Get("type"), first.path("type"), `write %q into "ipam" of a plugin that makes an interface: `+
+		j.reject(get(first.Conf, "type"), first.path("type"), `write %q into "ipam" of a plugin that makes an interface: `+
 			`it hands out addresses and makes none: %s`, first.Type, first.path("type"))
 	}
 	made := -1
@@ -112,7 +112,7 @@ func (j *judge) chain() {
 		case e.Type == "rdma" && i > 0:
 			j.rdmaBehind(i)
 		case e.Type == Ours && i > 0 && j.has(Ours, 0) < i:
-			j.reject(e.Conf.Get("type"), e.path("type"), "drop the second podfabric entry: one attachment is made once: %s", e.path("type"))
+			j.reject(get(e.Conf, "type"), e.path("type"), "drop the second podfabric entry: one attachment is made once: %s", e.path("type"))
 		case e.Type == "sbr" && i > 0:
 			j.sbr(e)
 		case e.Type == Ours:
@@ -120,7 +120,7 @@ func (j *judge) chain() {
 		}
 		if maker(e.Type) && e.Type != "bond" && !get(e.Conf, "linkInContainer").IsTrue() {
 			if made >= 0 && e.Type != "ipvlan" {
-				j.reject(e.Conf.Get("type"), e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it "+
+				j.reject(get(e.Conf, "type"), e.path("type"), "keep one plugin that makes the interface: %s is %s, and %s has made it "+
 					"already, so the name is taken", e.path("type"), e.Type, j.entries[made].Type)
 			}
 			made = i
@@ -161,14 +161,14 @@ func (j *judge) alone(e Entry) {
 	if len(j.entries) == 1 {
 		where = "stands alone"
 	}
-	j.reject(e.Conf.Get("type"), e.path("type"), "%s: %s is a chained plugin; it %s, gets no prevResult and fails every "+
+	j.reject(get(e.Conf, "type"), e.path("type"), "%s: %s is a chained plugin; it %s, gets no prevResult and fails every "+
 		"ADD%s", remedy, e.Type, where, extra)
 }
 
 // rdmaBehind judges an rdma entry by what stands before it.
 func (j *judge) rdmaBehind(i int) {
 	e := j.entries[i]
-	at, field := e.Conf.Get("type"), e.path("type")
+	at, field := get(e.Conf, "type"), e.path("type")
 	for _, before := range j.entries[:i] {
 		switch before.Type {
 		case Ours:
@@ -200,7 +200,7 @@ func (j *judge) rdmaBehind(i int) {
 // sbr judges source-based routing by the addresses that it works on.
 func (j *judge) sbr(e Entry) {
 	if m := j.main(); m != nil && get(get(m.Conf, "ipam"), "type").Str() == "" && (m.Type == "sriov" || m.Type == "macvlan" || m.Type == "ipvlan" || m.Type == "host-device") {
-		j.reject(e.Conf.Get("type"), e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on "+
+		j.reject(get(e.Conf, "type"), e.path("type"), "give the %s entry an ipam, or remove sbr: No IP addresses supplied on "+
 			"interface: %s", m.Type, e.path("type"))
 	}
 	if m := j.main(); m != nil {

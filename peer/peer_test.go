@@ -101,7 +101,7 @@ func sriovRows() [][4]string {
 		{head + `"type":"ib-sriov","ipam":{"type":"dhcp"}}`, "r", "ipam.type", "refuses dhcp"},
 		{head + `"type":"ib-sriov"}`, "w", "ipam", "no ipam"},
 		{list(`{"type":"ib-sriov","rdmaIsolation":true,` + pool + `},{"type":"rdma"}`), "r", "plugins[1].type", "remove the rdma entry"},
-		{list(`{"type":"ib-sriov",` + pool + `},{"type":"rdma"}`), "a"},
+		{list(`{"type":"ib-sriov",` + pool + `},{"type":"rdma"}`), "w", "plugins[1].type", "rdmaIsolation"},
 	}
 }
 

@@ -113,6 +113,9 @@ func topRows() [][4]string {
 		{head + `"type":"sriov-cni"}`, "r", "type", `did you mean "sriov"`},
 		{head + `"type":"SRIOV"}`, "r", "type", `did you mean "sriov"`},
 		{head + `"type":"whirlpool-fabric"}`, "w", "type", "unknown plugin type"},
+		{`{"CNIVersion":"1.0.0","Name":"n","Type":"macvlan","Master":"ens1",` + pool + "}", "a"}, // encoding/json reads keys in any case
+		{`{"cniVersion":"1.0.0","Name":"n","plugins":[{"Type":"macvlan","master":"ens1",` + pool + "}]}", "bare w", "name", "no name"},
+		{`{"Type":"podfabric"}`, "r", "type", "exactly these letters"},
 		{head + `"type":"bridge","plugins":[{"type":"bridge"}]}`, "bare w", "type", "beside plugins"},
 		{head + `"type":"bridge","plugins":[{"type":"bridge"}]}`, "w", "plugins", `Multus runs "bridge" alone`},
 		{head + `"type":"macvlan","master":"ib0","plugins":[{"type":"bridge"}]}`, "r", "master", "probably InfiniBand"},

@@ -107,12 +107,16 @@ func (j *judge) ibSriov(e Entry) {
 	isolated := get(e.Conf, "rdmaIsolation").IsTrue()
 	if i := j.has("rdma", 0); i >= 0 && isolated {
 		r := j.entries[i]
-		j.reject(r.Conf.Get("type"), r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, "+
+		j.reject(get(r.Conf, "type"), r.path("type"), "remove the rdma entry, or rdmaIsolation: ib-sriov has moved the RDMA device, "+
 			"so rdma finds none and fails every ADD: %s", r.path("type"))
-	} else if i < 0 && !isolated {
+	} else if i >= 0 {
+		r := j.entries[i]
+		j.warn(get(r.Conf, "type"), r.path("type"), "%s: rdma does not support ib-sriov: moving the RDMA device makes its IPoIB interface anew "+
+			"on many kernels (rdma-cni#21); \"rdmaIsolation\": true in ib-sriov moves both", r.path("type"))
+	} else if !isolated {
 		j.note(e.Conf, e.Path, "no rdma plugin behind ib-sriov and no rdmaIsolation: in exclusive mode the RDMA device "+
 			"stays on the host")
-	} else if isolated {
+	} else {
 		j.note(get(e.Conf, "rdmaIsolation"), e.path("rdmaIsolation"), "%s needs the node in exclusive RDMA namespace mode and fails every ADD in "+
 			"shared mode", e.path("rdmaIsolation"))
 	}

@@ -17,11 +17,11 @@ var networkName = regexp.MustCompile(`^[a-zA-Z0-9][a-zA-Z0-9_.\-]*$`)
 func (j *judge) top() {
 	c := j.n.Config
 	plugins := c.Get("plugins")
-	if alone := j.n.Definition && c.Get("type").Str() != ""; alone || !c.Has("plugins") {
+	if alone := j.n.Definition && get(c, "type").Str() != ""; alone || !c.Has("plugins") {
 		j.single(c)
 		j.named()
 		if c.Has("plugins") {
-			j.ignore(c.Get("plugins"), "plugins", "a type stands beside it, so Multus runs "+nad.Quote(c.Get("type").Text)+
+			j.ignore(c.Get("plugins"), "plugins", "a type stands beside it, so Multus runs "+nad.Quote(get(c, "type").Text)+
 				" alone; write that into plugins too, and remove the type")
 		}
 		return
@@ -38,7 +38,7 @@ func (j *judge) top() {
 	var entries []Entry
 	for i, item := range plugins.Items {
 		at := nad.Item("plugins", i)
-		kind := item.Get("type")
+		kind := get(item, "type")
 		switch {
 		case item.Shape != nad.Object:
 			j.reject(item, at, "write %s as an object in { }: found %s", at, item.Show())
@@ -67,14 +67,14 @@ func (j *judge) top() {
 
 // single reads a configuration of one plugin.
 func (j *judge) single(c *nad.Value) {
-	kind := c.Get("type")
+	kind := get(c, "type")
 	switch {
+	case kind.Str() == Ours && c.Get("type") == nil:
+		j.reject(kind, "type", `write "type" with exactly these letters`)
 	case kind.Str() != "":
 		j.entries = []Entry{{Conf: c, Type: kind.Str()}}
 	case kind != nil:
 		j.reject(kind, "type", `write "type" as the name of a plugin: type, found %s`, kind.Show())
-	case get(c, "type") != nil:
-		j.reject(get(c, "type"), "type", `write "type" with exactly these letters`)
 	default:
 		j.reject(c, "type", `add "type", the name of a plugin: missing 'type'`)
 	}
@@ -87,7 +87,11 @@ func (j *judge) named() {
 		j.version = c.Get("cniVersion").Str()
 		return
 	}
-	name := c.Get("name")
+	key := get // of a list, the runtime takes these keys in no other case
+	if j.list {
+		key = (*nad.Value).Get
+	}
+	name := key(c, "name")
 	switch {
 	case name != nil && name.Shape != nad.String:
 		j.reject(name, "name", "write the network's name as a string: name, found %s", name.Show())
@@ -100,7 +104,7 @@ func (j *judge) named() {
 		j.warn(c, "name", "the configuration has no name: libcni refuses it as a file; in a NetworkAttachmentDefinition "+
 			"Multus adds one")
 	}
-	j.cniVersion(c.Get("cniVersion"))
+	j.cniVersion(key(c, "cniVersion"))
 }
 
 func (j *judge) cniVersion(v *nad.Value) {
@@ -142,7 +146,7 @@ func (j *judge) types() {
 			meant = "ipoib" // of the plugins for InfiniBand the one that has a master
 		}
 		if e.Type != "" {
-			j.known(e.Conf.Get("type"), e.path("type"), "plugin type", meant)
+			j.known(get(e.Conf, "type"), e.path("type"), "plugin type", meant)
 		}
 	}
 }

@@ -88,7 +88,7 @@ func TestJudge(t *testing.T) {
 		{"no device", "{" + head + ours + "}", []string{"rail0|reject|-|deviceID|1|add the annotation"}},
 		{"no type", "{" + head + `"mtu":1}`, []string{`rail0|reject|-|type|1|add "type"`}},
 		{"type of a wrong shape", "{" + head + `"type":1}`, []string{`rail0|reject|-|type|1|write "type"`}},
-		{"type in other letters", "{" + head + `"Type":"sriov"}`, []string{`rail0|reject|-|type|1|write "type" with exactly`}},
+		{"type in other letters", "{" + head + `"Type":"podfabric"}`, []string{`rail0|reject|-|type|1|write "type" with exactly`}},
 		{"not JSON", "{\n\n", []string{"-|reject|-|-|1|complete the JSON"}},
 		{"empty", "", []string{"-|reject|-|-|1|write a configuration: the text is empty"}},
 		{"a list of values", "[1]", []string{"-|reject|-|-|1|give a JSON object"}},
