@@ -55,6 +55,8 @@ type adding struct {
 
 	rec record.Record
 	log *slog.Logger
+	// changed: a step was tried, so that something may have to be taken back.
+	changed bool
 }
 
 // begin checks everything that can be checked before a change, then writes down what is intended and claims the device.
@@ -100,9 +102,6 @@ func (a *adding) begin(ctx context.Context) error {
 	}
 	a.rec.Kind = a.conf.Kind
 	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
-		return err
-	}
-	if err = a.unshared(facts); err != nil {
 		return err
 	}
 	if a.rec.Before, err = a.homed(facts); err != nil {
@@ -181,6 +180,9 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 	if err = attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
 		return err
 	}
+	if err = a.unshared(ctx, facts); err != nil {
+		return err
+	}
 	planned := addrs
 	if a.conf.Previous != nil {
 		planned = attach.Addresses{} // they are there already
@@ -192,6 +194,7 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
 		steady: a.node.Uverbs != netconf.UverbsAgent,
 	}
+	a.changed = true
 	err = attach.Run(ctx, k, steps)
 	if other, ok := attach.AdminFirst(err, steps); ok {
 		a.log.InfoContext(ctx, "setting the VF's MAC through its PF first", "cause", err.Error())
@@ -268,7 +271,14 @@ func (a *adding) undo(ctx context.Context, err error) error {
 	a.log.InfoContext(ctx, "undoing", "cause", err.Error())
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 	defer cancel()
-	out, undoErr := a.release(ctx, a.rec, a.conf.Request.NetNS, "undo of ADD")
+	rec := a.rec
+	if !a.changed {
+		rec.FLR = false // nobody had the function
+		if rec.Device.IsZero() {
+			rec = without(rec) // a link of that name is another's
+		}
+	}
+	out, undoErr := a.release(ctx, rec, a.conf.Request.NetNS, "undo of ADD")
 	if undoErr != nil {
 		return errors.Join(err, fmt.Errorf("undo: %w; podfabricctl repair finishes it", undoErr))
 	}

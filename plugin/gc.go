@@ -46,7 +46,8 @@ func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 	return errors.Join(errs...)
 }
 
-// busy tells whether the namespace of rec lives and has its device inside, or an ADD may still be at work on it.
+// busy tells whether the namespace of rec lives and has its device inside, or an ADD may still be at work on it. What a program of the
+// pod drives is in no namespace, so that there the pod's own must do.
 func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	s, err := p.reopen(ctx, rec, "")
 	if err != nil {
@@ -54,6 +55,9 @@ func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	}
 	defer func() { _ = s.Close() }()
 	if !s.PodNS().IsZero() && rec.State == record.Intent && p.Now().Sub(rec.Created) < p.deadline()+undoLimit {
+		return true, nil
+	}
+	if !s.PodNS().IsZero() && rec.State == record.Done && want(rec).Userspace() {
 		return true, nil
 	}
 	now, err := s.Observe(ctx, query(rec))

@@ -118,16 +118,8 @@ func (a *adding) alive(ctx context.Context, rec record.Record) error {
 	if rec.State == record.Deleting || rec.State == record.Returning {
 		return nil // its DEL came; only the way home was cut short
 	}
-	s, err := a.Open(ctx, rec.NetNS.Path)
-	if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
-	}
-	defer func() { _ = s.Close() }()
-	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
-		return nil // the path was given to another pod since
+	if living, err := a.lives(ctx, rec); err != nil || !living {
+		return err
 	}
 	return &netconf.Problem{
 		Code:   netconf.CodeTryLater,
@@ -136,6 +128,20 @@ func (a *adding) alive(ctx context.Context, rec record.Record) error {
 		Found: fmt.Sprintf("%s, owned by pod %s (container %s, interface %s, network %s)",
 			rec.Device, rec.Pod, rec.Owner.ContainerID, rec.Owner.IfName, rec.Network),
 	}
+}
+
+// lives tells whether the namespace of rec is still there. A path alone says nothing: it may be another pod's by now.
+func (a *adding) lives(ctx context.Context, rec record.Record) (bool, error) {
+	s, err := a.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
+	}
+	defer func() { _ = s.Close() }()
+	ns := s.PodNS()
+	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, nil
 }
 
 // heal clears a stale attachment by its own record's facts, never by what is seen now: names change on every way home.

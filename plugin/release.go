@@ -46,6 +46,9 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 		return outcome{}, err
 	}
 	out, homeErr := r.home(ctx)
+	if refused, rest := settingsRefused(homeErr); len(refused) > 0 {
+		out.away, homeErr = append(out.away, refused...), rest
+	}
 	if homeErr == nil && len(out.away) == 0 && rec.FLR {
 		out, homeErr = r.reset(ctx)
 	}
@@ -217,15 +220,17 @@ func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, h
 		r.log.WarnContext(ctx, note)
 	}
 	switch {
-	case homeErr != nil || len(out.away) > 0 || addrErr != nil || hintErr != nil:
+	case homeErr != nil || len(out.away) > 0:
 		r.rec.State = record.Returning
 		err = r.Records.Save(r.rec)
-		if homeErr == nil && len(out.away) == 0 && !r.rec.Device.IsZero() {
-			// Only address or hint are owed: the device is free for the next pod.
-			err = errors.Join(err, r.Records.Unclaim(r.rec.Owner, r.rec.Device))
-		}
 		if len(out.away) > 0 {
 			r.log.WarnContext(ctx, "not home yet; the next ADD or podfabricctl repair finishes", "away", strings.Join(out.away, ", "))
+		}
+	case addrErr != nil || hintErr != nil:
+		// The device is free for the next pod, or for another program. Whoever pays the rest must not restore it once more.
+		err = r.Records.Save(owing(r.rec))
+		if !r.rec.Device.IsZero() {
+			err = errors.Join(err, r.Records.Unclaim(r.rec.Owner, r.rec.Device))
 		}
 	default:
 		err = r.Records.Drop(r.rec.Owner, r.rec.Device)

@@ -88,7 +88,8 @@ func previous(c netconf.Conf) attach.Addresses {
 	for _, ip := range c.Previous.IPs {
 		ours := ip.Interface == nil && inside == 1
 		if n := ip.Interface; n != nil && *n >= 0 && *n < len(c.Previous.Interfaces) {
-			ours = c.Previous.Interfaces[*n].Name == c.Request.IfName
+			i := c.Previous.Interfaces[*n]
+			ours = i.Name == c.Request.IfName && i.Sandbox != "" // the node may have a link of that name too
 		}
 		addr, ok := netip.AddrFromSlice(ip.Address.IP)
 		if bits, _ := ip.Address.Mask.Size(); ours && ok {

@@ -59,7 +59,7 @@ func (a *adding) master(ctx context.Context) error {
 func (a *adding) selected(ctx context.Context) error {
 	found, err := a.pick(ctx, a.conf.By)
 	if err != nil {
-		id, known := a.remembered(a.conf.By)
+		id, known := a.remembered(ctx, a.conf.By)
 		if !known {
 			return err
 		}
@@ -75,8 +75,8 @@ func (a *adding) selected(ctx context.Context) error {
 	return nil
 }
 
-// remembered looks for a device that had this name, MAC or path at home.
-func (a *adding) remembered(by netconf.Selector) (bus.ID, bool) {
+// remembered looks for a device that had this name, MAC or path at home, and has not come back to them.
+func (a *adding) remembered(ctx context.Context, by netconf.Selector) (bus.ID, bool) {
 	devices, err := a.Records.Homes()
 	if err != nil {
 		return bus.ID{}, false
@@ -87,11 +87,26 @@ func (a *adding) remembered(by netconf.Selector) (bus.ID, bool) {
 			continue
 		}
 		named := by.Name != "" && (home.Link.Name == by.Name || slices.Contains(home.Link.AltNames, by.Name))
-		if named || by.MAC != "" && home.Link.MAC == by.MAC || by.Path != "" && path.Base(by.Path) == id.String() {
+		named = named || by.MAC != "" && home.Link.MAC == by.MAC
+		if named && a.stray(ctx, id, home) || by.Path != "" && path.Base(by.Path) == id.String() {
 			return id, true
 		}
 	}
 	return bus.ID{}, false
+}
+
+// stray tells whether a device is away, or at home as a pod left it. One at home that nobody claims has the name and the MAC that
+// its owner wants it to have.
+func (a *adding) stray(ctx context.Context, id bus.ID, home attach.Facts) bool {
+	if _, err := a.Records.Claimant(id); !errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrStale) {
+		return true
+	}
+	now, err := a.session.Observe(ctx, attach.Query{Device: id})
+	if err != nil {
+		return false
+	}
+	away := now.Link == nil || now.Link.NS != attach.Host
+	return away || now.Link.Name != home.Link.Name && attach.Homed(now, home).Link.Name == home.Link.Name
 }
 
 func (a *adding) pick(ctx context.Context, by netconf.Selector) (attach.Candidate, error) {
@@ -128,16 +143,24 @@ func (a *adding) behind(ctx context.Context) error {
 	return nil
 }
 
-// unshared refuses to move a device whole that other pods' links sit on: those in their namespaces cannot be seen from home, and
-// would die with it.
-func (a *adding) unshared(facts attach.Facts) error {
-	if a.conf.Kind != netconf.KindDevice || a.node.Overrides(facts.Function.ID) {
+// unshared refuses to move a device whole that other pods' links sit on: those in their namespaces cannot be seen from home, and stay
+// on it wherever it goes, so that its pod would share it. Links of a pod that is gone went with it.
+func (a *adding) unshared(ctx context.Context, facts attach.Facts) error {
+	whole := a.conf.Kind == netconf.KindDevice || a.conf.Kind == netconf.KindVF
+	if !whole || a.node.Overrides(facts.Function.ID) {
 		return nil
 	}
 	records, _ := a.Records.List() // one that cannot be read is of a pod that nobody knows to live
 	var users []string
 	for _, rec := range records {
-		if rec.Master.Index != 0 && rec.Before.Function.ID == facts.Function.ID {
+		if rec.Master.Index == 0 || rec.Before.Function.ID != facts.Function.ID {
+			continue
+		}
+		living, err := a.lives(ctx, rec)
+		if err != nil {
+			return err
+		}
+		if living {
 			users = append(users, fmt.Sprintf("%s of pod %s", rec.Owner.IfName, rec.Pod))
 		}
 	}

@@ -39,7 +39,7 @@ func Diff(w Want, now Facts, ports []Port) ([]string, []string) {
 	if !d.below() {
 		return d.errs, d.warnings
 	}
-	if !w.userspace() {
+	if !w.Userspace() {
 		d.link()
 	}
 	d.vf()

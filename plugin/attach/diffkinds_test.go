@@ -118,6 +118,15 @@ func TestDiffOfEachKind(t *testing.T) {
 			},
 		},
 		{
+			name: "a MAC that the pod gave and the VF told its PF", plan: "vf-one-setting", change: func(k K) {
+				v := k.VFState(vf())
+				v.MAC = "02:de:ad:be:ef:00"
+				k.SetVFState(vf(), v)
+				k.SetPodMAC(podPath, "net1", v.MAC)
+			},
+			warnings: []string{"interface net1 has MAC 02:de:ad:be:ef:00, not 02:54:00:3b:10:00"},
+		},
+		{
 			name: "spoofchk changed", plan: "vf-one-setting", change: func(k K) {
 				v := k.VFState(vf())
 				v.Spoofchk = true

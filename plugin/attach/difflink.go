@@ -11,8 +11,8 @@ import (
 // shared tells whether the attachment is on a master that stays at home.
 func (w Want) shared() bool { return w.Before.Master != nil }
 
-// userspace tells whether the attachment has no interface, because a program drives the function.
-func (w Want) userspace() bool {
+// Userspace tells whether the attachment has no interface, because a program drives the function.
+func (w Want) Userspace() bool {
 	return w.Kind != netconf.KindChained && !w.shared() && w.Before.Link == nil && w.Before.Function.Userspace()
 }
 
@@ -63,7 +63,7 @@ func (d *difference) below() bool {
 		return true
 	case !d.now.Function.Exists:
 		d.lost("function %s is gone", w.what())
-	case w.userspace() && d.now.Function.Driver != w.Before.Function.Driver:
+	case w.Userspace() && d.now.Function.Driver != w.Before.Function.Driver:
 		d.lost("function %s is not bound to %s any more, but to %q", w.what(), w.Before.Function.Driver, d.now.Function.Driver)
 	default:
 		return true
@@ -116,6 +116,8 @@ func (d *difference) vf() {
 		is, was := now.of(what), want.of(what)
 		switch {
 		case is == was:
+		case what == VFMAC && d.now.Link != nil && d.now.Link.MAC == now.MAC:
+			// The pod gave the interface another, as a bond does, and the VF told its PF: both agree, and link has warned.
 		case what == VFVLAN || what == VFMAC:
 			d.lost("%s of function %s is %s, not %s", what, d.want.what(), is, was)
 		default:

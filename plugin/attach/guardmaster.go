@@ -93,7 +93,16 @@ func (g guard) masterMTU() *netconf.Problem {
 
 // interfaceThere asks for the interface of the plugin before.
 func (g guard) interfaceThere() *netconf.Problem {
-	if link := g.facts.Link; link != nil && link.NS == Pod || slices.Contains(g.facts.PodLinks, g.ifname) {
+	link := g.facts.Link
+	switch there := link != nil && link.NS == Pod; {
+	case g.facts.Master == nil && !g.facts.Function.ID.IsZero() && slices.Contains(g.facts.PodLinks, g.ifname) && (!there || link.Name != g.ifname):
+		return &netconf.Problem{
+			Code: netconf.CodeDevice,
+			Remedy: "put podfabric behind a plugin that gives the device's own interface to the pod: this one is another link of the " +
+				"device, a representor perhaps, and the device serves more than the pod",
+			Field: "CNI_IFNAME", Found: g.ifname + ", which is not the netdev of " + g.pci(),
+		}
+	case there || slices.Contains(g.facts.PodLinks, g.ifname):
 		return nil
 	}
 	return &netconf.Problem{

@@ -97,6 +97,18 @@ func chainRefusals() []kindRefusal {
 			netconf.CodeInvalid, "put podfabric behind the plugin that makes the interface", "CNI_IFNAME", "net1, which is not in the pod",
 			"one of eth0, lo",
 		}},
+		{behindVF, refusal{
+			"a representor", func(_ changeConf, _ changeNode, f changeFact) {
+				f.Function.VF, f.Link.Place = false, attach.Place{NS: attach.Host, Name: "ens1f0"}
+			},
+			netconf.CodeDevice, "put podfabric behind a plugin that gives the device's own interface to the pod", "CNI_IFNAME",
+			"net1, which is not the netdev of 0000:3b:10.0", "",
+		}},
+		{behindVF, refusal{
+			"another link of the device in the pod", func(_ changeConf, _ changeNode, f changeFact) { f.Link.Name = "net2" },
+			netconf.CodeDevice, "put podfabric behind a plugin that gives the device's own interface to the pod", "CNI_IFNAME",
+			"net1, which is not the netdev of 0000:3b:10.0", "",
+		}},
 		{behindVeth, refusal{
 			"nothing behind", func(c changeConf, _ changeNode, _ changeFact) { c.RDMA.Mode = netconf.RDMAAuto },
 			netconf.CodeDevice, there, "CNI_IFNAME", "net1, a veth", "",

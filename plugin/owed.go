@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/kernel"
+	"github.com/podfabric/podfabric/plugin/link"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
+)
+
+// owing is the record of an attachment that owes address or hint alone, and nothing of a device or a link.
+func owing(rec record.Record) record.Record {
+	rec.State = record.Returning
+	return without(rec)
+}
+
+// without is rec without what it says of device and link, so that whoever releases it leaves both alone.
+func without(rec record.Record) record.Record {
+	rec.Device, rec.Master, rec.Own, rec.Before = bus.ID{}, attach.Lower{}, attach.OwnLink{}, attach.Facts{}
+	rec.VF, rec.FLR, rec.Soft, rec.Moved = nil, false, "", false
+	return rec
+}
+
+// settingsRefused takes out of err what a driver would not have back of a VF's settings, each in words. igb, for one, takes no rate
+// while its cable is out. Such a VF waits for its settings as one waits for its PF: a DEL that failed would keep a pod from going
+// away for as long, and the claim keeps the VF from the next one.
+func settingsRefused(err error) ([]string, error) {
+	parts := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		parts = joined.Unwrap()
+	}
+	var refused []string
+	var rest []error
+	for _, part := range parts {
+		failed := (*attach.StepError)(nil)
+		if !errors.As(part, &failed) || !setting(failed.Step) || !refusal(part) {
+			rest = append(rest, part)
+			continue
+		}
+		refused = append(refused, fmt.Sprintf("a setting that the driver refuses (%v)", part))
+	}
+	return refused, errors.Join(rest...)
+}
+
+// refusal tells whether a driver said no, as it will the next time; what else may fail is worth another DEL.
+func refusal(err error) bool {
+	said := []error{
+		link.ErrRefused, link.ErrUnsupported, kernel.ErrNotTaken, syscall.EINVAL, syscall.EOPNOTSUPP, syscall.EADDRNOTAVAIL, syscall.EPERM,
+	}
+	return slices.ContainsFunc(said, func(no error) bool { return errors.Is(err, no) })
+}
+
+// setting tells whether a step only sets something of a VF at home.
+func setting(step attach.Step) bool {
+	switch s := step.(type) {
+	case attach.SetVF:
+		return true
+	case attach.SetMAC:
+		return s.Link.NS == attach.Host
+	}
+	return false
+}
