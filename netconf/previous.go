@@ -127,9 +127,10 @@ func oneLine(s string) string {
 	}, s), 200)
 }
 
-// devinfo are the folders that device-info files lie in (device-info-spec 1.1.0, section 4).
+// devinfo are the folders that CNI's device-info files lie in (device-info-spec 1.1.0, section 4). Those of device plugins lie beside
+// them, and are of every pod that gets the device.
 func devinfo() []string {
-	return []string{"/var/run/k8s.cni.cncf.io/devinfo/", "/run/k8s.cni.cncf.io/devinfo/"}
+	return []string{"/var/run/k8s.cni.cncf.io/devinfo/cni/", "/run/k8s.cni.cncf.io/devinfo/cni/"}
 }
 
 // deviceInfo reads where to write the device-info file. The document may be a tenant's and the plugin is root, so that no

@@ -101,7 +101,8 @@ func TestParseAllowsInferred(t *testing.T) {
 func TestParseDeviceInfo(t *testing.T) {
 	t.Parallel()
 	for file, ok := range map[string]bool{
-		"": true, "/var/run/k8s.cni.cncf.io/devinfo/cni/a-net1": true, "/run/k8s.cni.cncf.io/devinfo/a.json": true,
+		"": true, "/var/run/k8s.cni.cncf.io/devinfo/cni/a-net1": true, "/run/k8s.cni.cncf.io/devinfo/cni/a.json": true,
+		"/run/k8s.cni.cncf.io/devinfo/a.json": false, "/var/run/k8s.cni.cncf.io/devinfo/dp/openshift.io-vf-0000:3b:00.4-device.json": false,
 		"/run/k8s.cni.cncf.io/devinfo/": false, "/run/k8s.cni.cncf.io/devinfo": false, "/run/k8s.cni.cncf.io/devinfox/a": false,
 		"/run/k8s.cni.cncf.io/devinfo/../../a": false, "/run/k8s.cni.cncf.io/devinfo/./a": false, "/run/k8s.cni.cncf.io/devinfo//a": false,
 		"/run/k8s.cni.cncf.io/devinfo/..": false, "run/k8s.cni.cncf.io/devinfo/a": false, "/etc/passwd": false, "/": false,
