@@ -96,7 +96,6 @@ func TestListsThatFail(t *testing.T) {
 			7,
 			[]string{other, pci, "deviceID"},
 		},
-		{"a key of the plugin before", list("1.1.0", hostDevice(pci), podfabric(`,"mtu":1400`)), 7, []string{"mtu", "chained"}},
 		{"share on an exclusive node", list("1.1.0", hostDevice(pci), podfabric(`,"rdma":{"mode":"share"}`)), 101, []string{"exclusive"}},
 		{"podfabric after podfabric", list("1.1.0", vf(pci, "10.9.0.7/24"), podfabric()), 7, []string{"failed/net1"}},
 	} {
