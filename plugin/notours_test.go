@@ -232,3 +232,25 @@ func TestPreviousAddressesOfTheNode(t *testing.T) {
 		t.Errorf("recorded addresses %v", rec.Addresses)
 	}
 }
+
+// A link on one of its own kind sits on what is below that: it is found there by CHECK and DEL, also when the one that was named is
+// gone.
+func TestMasterOfTheSameKind(t *testing.T) {
+	t.Parallel()
+	for kind, make := range map[string]func(*machine){
+		"macvlan": func(m *machine) { m.MakeMacvlan("", "shim0", "ens2f0") },
+		"ipvlan":  func(m *machine) { m.MakeIpvlan("", "shim0", "ens2f0") },
+	} {
+		m := newMachine(t, attach.Shared)
+		m.pod("pod1")
+		before := m.state(t)
+		make(m)
+		r := request{pod: "pod1", of: otherPF(), keys: `"link":"` + kind + `","master":"shim0"`}
+		m.mustAdd(t, r)
+		must(t, m.plugin.Check(t.Context(), r.raw()))
+		m.DelPodLink("", "shim0")
+		must(t, m.plugin.Check(t.Context(), r.raw()))
+		m.mustDel(t, r)
+		m.same(t, "DEL of "+kind, before)
+	}
+}

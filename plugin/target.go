@@ -41,7 +41,7 @@ func (a *adding) master(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.rec.Master = attach.Lower{Name: found.Name, Index: found.Index}
+	a.rec.Master = found.Master(string(a.conf.Kind))
 	a.rec.Own = attach.OwnLink{Kind: string(a.conf.Kind), Name: a.rec.Owner.IfName}
 	switch {
 	case a.conf.Kind != netconf.KindMacvlan:

@@ -137,6 +137,16 @@ type Candidate struct {
 	VF       bool     // the device is a VF
 	RDMA     []string // RDMA devices of that device at home
 	Default  bool     // it carries the default route
+	Lower    Lower    // the link at home that it sits on; zero: none
+}
+
+// Master is the link that a new one of a kind really sits on when it is made on c: the kernel steps over one of the same kind
+// (macvlan_common_newlink, ipvlan_link_new), which may go away while what was made on it stays.
+func (c Candidate) Master(kind string) Lower {
+	if c.Lower.Index != 0 && (c.Kind == kind || kind == "macvlan" && c.Kind == "macvtap") {
+		return c.Lower
+	}
+	return Lower{Name: c.Name, Index: c.Index}
 }
 
 // Behind is what was found behind an interface of the pod that another plugin made.

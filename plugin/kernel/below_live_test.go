@@ -200,3 +200,27 @@ func TestObserveASubFunction(t *testing.T) {
 	}
 	must(t, err)
 }
+
+// The kernel makes a macvlan that is to sit on another one on what is below that.
+func TestMasterOfTheSameKind(t *testing.T) {
+	const mac = "02:00:00:00:0c:01"
+	on := master(t, "pfshim0")
+	home(t, "link add pfshim1 link pfshim0 type macvlan mode bridge", "link del pfshim1")
+	p := newPod(t)
+	s := p.open(t)
+	links, err := s.Links(t.Context())
+	must(t, err)
+	got := map[string]attach.Lower{}
+	for _, c := range links {
+		got[c.Name] = c.Master("macvlan")
+	}
+	if got["pfshim0"] != on || got["pfshim1"] != on || got["lo"].Name != "lo" {
+		t.Fatalf("masters are %v, want %v", got, on)
+	}
+	must(t, s.Apply(t.Context(), attach.AddLink{Kind: "macvlan", Master: lower(t, "pfshim1"), Mode: "bridge", Link: atNet2(), MAC: mac}))
+	f, err := s.Observe(t.Context(), attach.Query{Master: on, Own: attach.OwnLink{Kind: "macvlan", Name: "net2", MAC: mac}})
+	must(t, err)
+	if f.Link == nil || f.Link.Name != "net2" {
+		t.Errorf("link %+v", f.Link)
+	}
+}

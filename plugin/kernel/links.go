@@ -33,6 +33,9 @@ func (s *Session) Links(ctx context.Context) ([]attach.Candidate, error) {
 		c := attach.Candidate{
 			Name: l.Name, AltNames: l.AltNames, Index: l.Index, Type: l.Type, Kind: l.Kind, MAC: l.MAC, Default: carries(l, routed),
 		}
+		if i := slices.IndexFunc(links, func(x link.Link) bool { return x.Index == l.Lower }); i >= 0 && stacked(l) && l.Far.Index == 0 {
+			c.Lower = attach.Lower{Name: links[i].Name, Index: links[i].Index}
+		}
 		if err := s.addDevice(&c, l); err != nil {
 			return nil, err
 		}

@@ -29,6 +29,9 @@ func (s *Session) Links(ctx context.Context) ([]attach.Candidate, error) {
 			Name: l.name, AltNames: slices.Clone(l.alt), Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), Device: l.dev,
 			Default: k.carries(l),
 		}
+		if len(l.lowers) == 1 && l.lowers[0].ns == k.host {
+			c.Lower = attach.Lower{Name: l.lowers[0].name, Index: l.lowers[0].index}
+		}
 		if f := k.function(l.dev); f != nil {
 			c.Path, c.VF = f.path(), f.VF
 			if f.rdma != nil && (f.rdma.ns == k.host || k.mode == attach.Shared) {
