@@ -97,7 +97,7 @@ func TestLinks(t *testing.T) {
 		{Name: "lo", Type: "loopback", Kind: "device", MAC: "00:00:00:00:00:00"},
 		{Name: "ens1f0", Type: "ether", Kind: "device", MAC: "02:54:00:01:00:00", Device: busOf(0), Path: root + "0000:01:00.0", RDMA: []string{"mlx5_0"}},
 		{Name: "ens1f1", AltNames: []string{"rail1"}, Type: "ether", Kind: "device", MAC: "02:54:00:01:01:00", Device: busOf(1), Path: root + "0000:01:01.0", Default: true},
-		{Name: "ens1f0.100", Type: "ether", Kind: "vlan", MAC: "02:54:00:01:00:00"},
+		{Name: "ens1f0.100", Type: "ether", Kind: "vlan", MAC: "02:54:00:01:00:00", Lower: attach.Lower{Name: "ens1f0", Index: 2}},
 		{Name: "dummy0", Type: "ether", Kind: "dummy", MAC: "02:00:00:00:00:01"},
 		{Name: "vf0", Type: "ether", Kind: "device", MAC: "02:54:00:01:10:00", Device: fn(0), Path: root + "0000:01:10.0", VF: true, RDMA: []string{"mlx5_2"}},
 		{Name: "en4", Type: "ether", Kind: "device", MAC: "02:5f:00:00:00:04", Device: bus.ID{Aux: "mlx5_core.sf.4"}, Path: root + "0000:01:00.0/mlx5_core.sf.4", RDMA: []string{"mlx5_3"}},
