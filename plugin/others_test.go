@@ -55,6 +55,13 @@ func TestOtherKindsRefused(t *testing.T) {
 			101,
 			[]string{"shared"},
 		},
+		{"the loopback", attach.Shared, nil, request{pod: "pod1", keys: `"master":"lo"`}, 11, []string{"ens1f0"}},
+		{
+			"a master that is down", attach.Shared, func(_ *testing.T, m *machine) { m.SetPodUp("", "ens2f0", false) },
+			request{pod: "pod1", keys: `"master":"ens2f0"`, more: `,"rdma":{"wait":"30ms"}`},
+			105,
+			[]string{"ip link set ens2f0 up"},
+		},
 		{"no such master", attach.Shared, nil, request{pod: "pod1", keys: `"master":"ens9"`}, 11, []string{"ens9", "ens1f0"}},
 		{"two masters", attach.Shared, nil, request{pod: "pod1", keys: `"master":{"pfNames":["ens*"]}`}, 7, []string{"ens1f0", "ens2f0"}},
 		{

@@ -31,6 +31,12 @@ func (a *adding) ready(ctx context.Context, addrs attach.Addresses) (attach.Fact
 			return facts, ports, attach.Clash(a.conf, addrs.Prefixes(), ports, 1)
 		}
 		if pause(wait) != nil {
+			if m := facts.Master; m != nil && !m.Up {
+				return facts, ports, &netconf.Problem{
+					Code: netconf.CodeNotReady, Remedy: "set the master up: ip link set " + m.Name + " up; podfabric leaves the node's links as they are",
+					Field: "rdma.require", Found: missing + ", and master " + m.Name + " is down",
+				}
+			}
 			return facts, ports, &netconf.Problem{
 				Code:   netconf.CodeNotReady,
 				Remedy: "look at the cable and the switch port of this rail, raise rdma.wait, or set rdma.require to gid or no",

@@ -152,8 +152,8 @@ func (r *repairing) attachments(ctx context.Context) error {
 		}
 		r.settle(ctx, Finding{
 			Kind: FindAttachment, Object: "attachment " + rec.Owner.String(),
-			Why:    fmt.Sprintf("of pod %s, network %s, device %s: %s", rec.Pod, rec.Network, rec.Device, why),
-			Action: "bring its device home, free its addresses, drop its hint and its record",
+			Why:    fmt.Sprintf("of pod %s, network %s, %s of %s: %s", rec.Pod, rec.Network, rec.Kind, rec.Subject(), why),
+			Action: actionFor(rec),
 		}, func(ctx context.Context) (string, error) { return r.finishAttachment(ctx, rec) })
 	}
 	return errors.Join(failed...)
@@ -161,6 +161,14 @@ func (r *repairing) attachments(ctx context.Context) error {
 
 // deletePatience is how long a DEL that is under way gets to end before its attachment counts as left behind.
 const deletePatience = time.Second
+
+// actionFor says what clearing an attachment comes to. Of a link on a master nothing was taken from home.
+func actionFor(rec record.Record) string {
+	if rec.Master.Index != 0 {
+		return "remove its link, free its addresses, drop its hint and its record"
+	}
+	return "bring its device home, free its addresses, drop its hint and its record"
+}
 
 // ends waits for a DEL that may be under way.
 func (r *repairing) ends(ctx context.Context, rec record.Record) bool {

@@ -63,7 +63,7 @@ func TestCheck(t *testing.T) {
 	}{
 		{"all is well", attached{}, []string{"--all"}, 0, `team-a/trainer-0 net1 (rail0, vf of 0000:3b:00.2): ok
 team-a/trainer-0 net2 (rail0, vf of 0000:3b:00.3): ok
-team-a/trainer-1 net3 (rail0, macvlan of net3 on ens1f0): ok
+team-a/trainer-1 net3 (rail0, macvlan of ens1f0): ok
 container feed0003 net4 (rail0, vf of 0000:3b:00.4): ok
 `},
 		{"one pod", attached{lost: gone, warnings: drift}, []string{"team-a/trainer-0"}, 1, `team-a/trainer-0 net1 (rail0, vf of 0000:3b:00.2): ok, with warnings
@@ -71,7 +71,7 @@ container feed0003 net4 (rail0, vf of 0000:3b:00.4): ok
 team-a/trainer-0 net2 (rail0, vf of 0000:3b:00.3): lost
     lost: address 10.1.0.7/24 is gone from net2
 `},
-		{"another's loss is not this pod's", attached{lost: gone}, []string{"trainer-1"}, 0, "team-a/trainer-1 net3 (rail0, macvlan of net3 on ens1f0): ok\n"},
+		{"another's loss is not this pod's", attached{lost: gone}, []string{"trainer-1"}, 0, "team-a/trainer-1 net3 (rail0, macvlan of ens1f0): ok\n"},
 		{"by UID, as JSON", attached{lost: gone}, []string{"--json", "uid-trainer-1"}, 0, `[
   {
     "pod": "team-a/trainer-1",
@@ -79,7 +79,7 @@ team-a/trainer-0 net2 (rail0, vf of 0000:3b:00.3): lost
     "ifname": "net3",
     "network": "rail0",
     "link": "macvlan",
-    "device": "net3 on ens1f0",
+    "device": "ens1f0",
     "lost": [],
     "warnings": []
   }

@@ -253,7 +253,7 @@ func TestShowSubFunction(t *testing.T) {
 		},
 	}
 	out, _ := runShow(t, n)
-	for _, want := range []string{"mlx5_core.sf.4  sf    mlx5_core.sf", "a net1\n", "rail0    net1       mlx5_core.sf.4", "rail1    net1       net1 on ens1f0np0"} {
+	for _, want := range []string{"mlx5_core.sf.4  sf    mlx5_core.sf", "a net1\n", "rail0    net1       mlx5_core.sf.4", "rail1    net1       ens1f0np0"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

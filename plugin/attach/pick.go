@@ -11,10 +11,13 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 )
 
+// loopback is the type of a link that nothing can sit on or be given away, as ip(8) prints it.
+const loopback = "loopback"
+
 // Pick finds the one link at home that a selector means. None and several are refused, and so is the link of the node's default
 // route, unless it is named or the node's owner gave its device away: a pattern must not take the node off its network.
 func Pick(sel netconf.Selector, n netconf.Node, links []Candidate) (Candidate, error) {
-	hits := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool { return !selects(sel, c) })
+	hits := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool { return c.Type == loopback || !selects(sel, c) })
 	switch {
 	case len(hits) == 0:
 		return Candidate{}, &netconf.Problem{
@@ -80,7 +83,9 @@ func wanted(sel netconf.Selector) string {
 
 // near says what could have been meant: by name any link but a VF's, else hardware.
 func near(sel netconf.Selector, links []Candidate) string {
-	could := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool { return c.VF || sel.Name == "" && !hardware(c) })
+	could := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool {
+		return c.Type == loopback || c.VF || sel.Name == "" && !hardware(c)
+	})
 	if len(could) == 0 {
 		return "a link of the node, which has none that would do"
 	}

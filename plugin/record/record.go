@@ -125,7 +125,7 @@ func (r Record) Subject() string {
 	case !r.Device.IsZero():
 		return r.Device.String()
 	case r.Master.Index != 0:
-		return r.Own.Name + " on " + r.Master.Name
+		return r.Master.Name
 	}
 	return r.Owner.IfName
 }
