@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"github.com/podfabric/podfabric/e2e/guest/node"
 )
 
 const nodeFile = "/etc/podfabric/node.json"
@@ -18,11 +20,25 @@ func Main(m *testing.M) {
 	if err == nil {
 		err = os.WriteFile(nodeFile, []byte(`{"version":1,"deadline":"60s"}`), 0o600)
 	}
+	if err == nil {
+		err = keepBinaries()
+	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	os.Exit(m.Run())
+}
+
+// keepBinaries puts a copy of the binaries in memory over their folder. That is shared with the host without a cache, so that
+// starting a plugin from it takes the emulated machine 600 ms, and from memory 40 ms.
+func keepBinaries() error {
+	const memory = "/run/bin"
+	if _, err := node.Try("cp", "-a", node.Bin, memory); err != nil {
+		return err
+	}
+	_, err := node.Try("mount", "--bind", memory, node.Bin)
+	return err
 }
 
 // WithIndex gives the node an index until the test ends.
