@@ -47,6 +47,11 @@ func (p *Plugin) Del(ctx context.Context, raw netconf.Raw) error {
 	if rec.IPAM.Kind == netconf.IPAMDelegate && t.IPAM.Kind == netconf.IPAMDelegate && t.IPAM.Plugin == rec.IPAM.Plugin {
 		rec.IPAM.Config = t.IPAM.Delegate // the runtime may have added to it since
 	}
+	if rec.Kind == "" { // guessed
+		if err = p.dropLink(ctx, rec); err != nil {
+			return err
+		}
+	}
 	_, err = p.release(ctx, rec, t.Request.NetNS, "DEL")
 	return err
 }
@@ -73,6 +78,9 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		Owner: owner, Pod: t.Request.Pod, Network: t.Name, NetNS: attach.NetNS{Path: t.Request.NetNS}, Args: t.Request.Args,
 		Path: t.Request.Path, IPAM: record.IPAM{Kind: t.IPAM.Kind, Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate},
 	}
+	if err := p.dropLink(ctx, rec); err != nil {
+		return err // its address may still answer
+	}
 	addrErr := p.releaseAddresses(ctx, rec)
 	if errors.Is(addrErr, delegate.ErrNotFound) {
 		// ADD refuses such a network before it records anything, and the runtime would call DEL for ever.
@@ -80,6 +88,50 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		addrErr = nil
 	}
 	return errors.Join(addrErr, p.Hints.Drop(ctx, hintKey(rec), owner), p.dropUnrecorded(ctx, owner))
+}
+
+// dropLink removes the macvlan of an attachment of which no record tells: the MAC that it was given says whose it is. One whose MAC
+// the network chose, and an ipvlan, which has none, cannot be told from another's and go with the namespace.
+func (p *Plugin) dropLink(ctx context.Context, rec record.Record) error {
+	if rec.NetNS.Path == "" {
+		return nil
+	}
+	s, err := p.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
+	}
+	defer func() { _ = s.Close() }()
+	unlock, err := p.lock(ctx, "attachment "+rec.Owner.String(), "DEL "+rec.Owner.String())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err = p.Records.Load(rec.Owner); err == nil {
+		return nil // an ADD began meanwhile, and the link is its own
+	}
+	own := attach.OwnLink{Kind: string(netconf.KindMacvlan), MAC: attach.OwnMAC(rec.Owner)}
+	now, err := s.Observe(ctx, attach.Query{Own: own})
+	if err != nil {
+		return fmt.Errorf("look for the link of %s: %w", rec.Owner, err)
+	}
+	if now.Link == nil {
+		return nil
+	}
+	below, err := s.Behind(ctx, now.Link.Name)
+	if err != nil {
+		return fmt.Errorf("look below the link of %s: %w", rec.Owner, err)
+	}
+	if below.Master.Index == 0 {
+		return nil // its master is not at home any more
+	}
+	step := attach.DelLink{Kind: own.Kind, Master: below.Master, Link: now.Link.Place, MAC: own.MAC}
+	if err := attach.RunAll(ctx, s, []attach.Step{step}); err != nil {
+		return fmt.Errorf("remove the link of %s: %w", rec.Owner, err)
+	}
+	return nil
 }
 
 // dropUnrecorded removes what a write that was cut short leaves: a folder without a record.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -252,5 +254,31 @@ func TestMasterOfTheSameKind(t *testing.T) {
 		must(t, m.plugin.Check(t.Context(), r.raw()))
 		m.mustDel(t, r)
 		m.same(t, "DEL of "+kind, before)
+	}
+}
+
+// The MAC of a macvlan says whose it is when nothing else does.
+func TestDelOfALinkThatNobodyRecorded(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]func(*testing.T, string){
+		"lost": func(t *testing.T, file string) { t.Helper(); must(t, os.RemoveAll(filepath.Dir(file))) },
+		"unreadable": func(t *testing.T, file string) {
+			t.Helper()
+			must(t, os.WriteFile(file, []byte(`{"version":9}`), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Shared)
+			m.pod("pod1")
+			m.MakeMacvlan(netnsOf("pod1"), "eth0", "ens1f0") // another plugin's, on the same master
+			before := m.state(t)
+			r := named("macvlan").request
+			m.mustAdd(t, r)
+			damage(t, filepath.Join(m.dir, "run/attachments/cid-pod1/net1.json"))
+			m.RenamePodLink(netnsOf("pod1"), "net1", "fast0")
+			m.mustDel(t, r)
+			m.same(t, "DEL", before)
+		})
 	}
 }
