@@ -60,6 +60,9 @@ func (t table) check(in section, path string, v *value, warn func(string)) error
 			continue
 		}
 		if m.value.shape != shapeNull && m.value.shape&k.shape == 0 {
+			if in == secTop && (m.name == "spoofchk" || m.name == "trust") {
+				return invalid(`write "on" or "off", in quotes`, field, m.value, "")
+			}
 			return invalid(fmt.Sprintf("write %q as %s", m.name, k.shape), field, m.value, k.shape.String())
 		}
 	}
@@ -74,7 +77,9 @@ func (t table) unknown(in section, field string, m member, warn func(string)) er
 		}
 	}
 	meant := ""
-	if near := t.nearest(in, m.name); near != "" {
+	if where := t.belongs(in, m.name); len(where) > 0 {
+		meant = "; it belongs into the section " + strings.Join(where, " or ")
+	} else if near := t.nearest(in, m.name); near != "" {
 		meant = fmt.Sprintf("; did you mean %q?", near)
 	}
 	if warn == nil {

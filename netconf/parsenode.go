@@ -20,7 +20,10 @@ const nodeVersion = 1
 
 // ParseNode reads the text of node.json; without a text it gives the defaults. Every error is a *Problem of code 7. Unlike a
 // network's configuration the file has no unknown keys: it is root's, and a misspelt allow-list would be a missing wall.
-func ParseNode(text []byte) (Node, error) {
+func ParseNode(text []byte) (Node, error) { return ParseNodeFile(NodePath, text) }
+
+// ParseNodeFile is ParseNode for a file that lies elsewhere: errors name it.
+func ParseNodeFile(file string, text []byte) (Node, error) {
 	n := Node{
 		KubeletRoot: DefaultKubeletRoot, Delivery: DeliveryVolume, Uverbs: UverbsRefuse, Deadline: DefaultDeadline,
 		Log: Log{Level: "info", Format: LogText},
@@ -28,7 +31,7 @@ func ParseNode(text []byte) (Node, error) {
 	if len(text) == 0 {
 		return n, nil
 	}
-	doc, err := parseDocument(NodePath, text)
+	doc, err := parseDocument(file, text)
 	if err == nil && doc.duplicate != nil {
 		err = &Problem{
 			Remedy: fmt.Sprintf("write the key %s once", quote(doc.duplicate.name)), Found: "it for the second time in one object",
@@ -44,12 +47,12 @@ func ParseNode(text []byte) (Node, error) {
 	}
 	var p *Problem
 	if !errors.As(err, &p) {
-		return Node{}, fmt.Errorf("read %s: %w", NodePath, err)
+		return Node{}, fmt.Errorf("read %s: %w", file, err)
 	}
 	q := *p
 	q.Code = CodeInvalid
-	if !strings.HasPrefix(q.Field, NodePath) {
-		q.Field = NodePath + " " + q.Field
+	if !strings.HasPrefix(q.Field, file) {
+		q.Field = file + " " + q.Field
 	}
 	return Node{}, &q
 }

@@ -2,7 +2,11 @@
 
 package netconf
 
-import "strings"
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
 
 // misspelling is one way in which people have really written a key.
 type misspelling struct {
@@ -75,6 +79,24 @@ func (t table) misspelt(in section, name string) string {
 		}
 	}
 	return ""
+}
+
+// belongs gives the sections, quoted, that have the key which stands at the top; none for a key of another section, or of none.
+func (t table) belongs(in section, name string) []string {
+	if in != secTop {
+		return nil
+	}
+	inside := map[section]string{
+		secRDMA: "rdma", secHint: "hint", secVF: "vf", secMaster: "master", secDNS: "dns", secRange: "ipam", secStatic: "ipam", secSpan: "ipam",
+	}
+	var where []string
+	for _, k := range t {
+		at := strconv.Quote(inside[k.in])
+		if inside[k.in] != "" && k.kinds != onNone && letters(k.name) == letters(name) && !slices.Contains(where, at) {
+			where = append(where, at)
+		}
+	}
+	return where
 }
 
 // nearest gives a known key at most two letters away from name; empty when there is none. It only words a warning.
