@@ -56,7 +56,7 @@ func (p pool) none() {
 		p.j.warn(p.v, p.path, "%s has no type, so all of it is passed over and the link has no address: add \"type\"", p.path)
 		return
 	}
-	if !slices.Contains([]string{"sriov", "macvlan", "ipvlan", "host-device", "vlan", "bond"}, p.e.Type) {
+	if !slices.Contains([]string{Ours, "sriov", "macvlan", "ipvlan", "host-device", "vlan", "bond"}, p.e.Type) {
 		if p.e.Type == "ib-sriov" || p.e.Type == "ipoib" {
 			p.j.warn(p.e.Conf, p.path, "no ipam: the link has no address, and NCCL needs one for its hand-shake")
 		}
@@ -183,9 +183,14 @@ func (p *pool) static() {
 		p.staticAddress(item, field)
 	}
 	if len(addresses.Items) > 0 {
-		p.j.warn(addresses, p.at("addresses"), "static gives every pod of this network the same address: it is good for "+
-			"one pod at a time")
+		p.sameForAll(addresses)
 	}
+}
+
+// sameForAll warns of addresses that a network gives to each of its pods.
+func (p pool) sameForAll(addresses *nad.Value) {
+	p.j.warn(addresses, p.at("addresses"), "static gives every pod of this network the same address: it is good for "+
+		"one pod at a time")
 }
 
 func (p *pool) staticAddress(item *nad.Value, field string) {

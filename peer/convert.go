@@ -38,7 +38,7 @@ func Convert(n Network) (Converted, error) {
 	case j.has(Ours, 0) >= 0:
 		return Converted{}, ErrOurs
 	case first.Type == "ipvlan" && kindOf(first) == "":
-		return Converted{}, fmt.Errorf(`"mode" %s of ipvlan: podfabric has l2 only`, get(first.Conf, "mode").Show())
+		return Converted{}, fmt.Errorf(`write "mode": "l2" and addresses of the fabric's own subnet, or keep ipvlan for it: "mode" %s of ipvlan: podfabric has l2 only`, get(first.Conf, "mode").Show())
 	case kindOf(first) == "":
 		return Converted{}, fmt.Errorf("plugin %q: %w", first.Type, ErrOther)
 	}
@@ -139,7 +139,11 @@ func (c *conversion) first(e Entry) ([]nad.Member, error) {
 				c.note("%s is left out: %s did not read it", m.Name, e.Type)
 				continue
 			}
-			c.note("%s is left out: %s had no such key", m.Name, e.Type)
+			meant := ""
+			if near := nearKey(m.Name, []keys{known, standard()}); near != "" {
+				meant = fmt.Sprintf("; it means %q: correct it and convert once more if that was meant", near)
+			}
+			c.note("%s is left out: %s had no such key%s", m.Name, e.Type, meant)
 			continue
 		}
 		if m.Value.Shape&f.shape() == 0 {
@@ -227,8 +231,12 @@ func (c *conversion) ipam(v *nad.Value) ([]nad.Member, error) {
 	if routes := get(v, "routes"); routes != nil && get(v, "defaultRoute") == nil {
 		for _, r := range routes.Items {
 			if dst, ok := prefix(get(r, "dst").Str()); ok && dst.Bits() == 0 {
-				c.note("the default route %s stays, and takes the pod's from its first network: ipam.defaultRoute now "+
-					"asks for it in so many words; remove both if that is not meant", dst)
+				where := "takes the pod's from its first network"
+				if by := c.ownTable(); by != "" {
+					where = "goes into a table of its own by " + by
+				}
+				c.note("the default route %s stays, and %s: ipam.defaultRoute now asks for it in so many words; remove both "+
+					"if that is not meant", dst, where)
 				yes := member("defaultRoute", &nad.Value{Shape: nad.Bool, Yes: true})
 				v = objectOf(append(slices.Clone(v.Members), yes)...)
 				break

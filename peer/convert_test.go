@@ -86,6 +86,7 @@ func TestConvertRefuses(t *testing.T) {
 		}
 	}
 	for conf, want := range map[string]string{
+		head + `"type":"ipvlan","master":"e","mode":"l3"}`:                     `write "mode": "l2"`,
 		head + `"type":"macvlan"}`:                                             `"master" is missing`,
 		head + `"type":"ipvlan","master":"e","mode":"l3s"}`:                    `"mode" "l3s"`,
 		head + `"type":"sriov","vlan":"7"}`:                                    `vlan: found "7"`,
@@ -95,6 +96,21 @@ func TestConvertRefuses(t *testing.T) {
 	} {
 		if _, _, err := converted(t, conf); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", conf, err, want)
+		}
+	}
+}
+
+// A misspelt key that validate knows is named, and a default route goes where validate says.
+func TestConvertSays(t *testing.T) {
+	t.Parallel()
+	const routes = `"ipam":{"type":"whereabouts","range":"10.0.0.0/24","routes":[{"dst":"0.0.0.0/0"}]}}`
+	for conf, want := range map[string]string{
+		sriov(`"vlna":7,`): `vlna is left out: sriov had no such key; it means "vlan"`,
+		list(`{"type":"macvlan","master":"e",` + routes + `,{"type":"sbr"}`): "the default route 0.0.0.0/0 stays, and goes into a table of its own by sbr",
+		head + `"type":"macvlan","master":"e",` + routes:                     "takes the pod's from its first network",
+	} {
+		if _, notes, err := converted(t, conf); err != nil || !strings.Contains(strings.Join(notes, "\n"), want) {
+			t.Errorf("%s: %v, %q, want %q", conf, err, notes, want)
 		}
 	}
 }

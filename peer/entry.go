@@ -74,7 +74,7 @@ var (
 func (j *judge) fixed(e Entry) {
 	for _, key := range []string{"deviceID", "pciBusID"} {
 		v := get(e.Conf, key)
-		if v.Str() == "" || e.Type != "host-device" && key == "pciBusID" {
+		if v.Str() == "" || e.Type != "host-device" && e.Type != Ours && key == "pciBusID" {
 			continue
 		}
 		field := e.path(key)
@@ -84,6 +84,8 @@ func (j *judge) fixed(e Entry) {
 		case strings.HasSuffix(v.Text, ":00.0"):
 			j.warn(v, field, "%s %s is function 0, a physical function: moving it takes the host's own NIC; and one "+
 				"node's PCI address is written for all nodes", field, v.Show())
+		case e.Type == Ours && !j.n.Definition:
+			j.note(v, field, "%s %s is one node's PCI address, and one pod at a time can have it", field, v.Show())
 		default:
 			j.warn(v, field, "%s %s: one node's PCI address is written for all nodes, and one pod at a time can have it; "+
 				"a resourceName annotation brings a free device", field, v.Show())
@@ -137,8 +139,15 @@ func (j *judge) mac(e Entry, key string) {
 		return
 	}
 	if key == "mac" {
-		j.warn(v, field, "%s %s is one address for every pod of this network: two of them on one segment disturb each other",
-			field, v.Show())
+		j.fixedMAC(e)
+	}
+}
+
+// fixedMAC warns of an address that a network gives to each of its pods.
+func (j *judge) fixedMAC(e Entry) {
+	if v := get(e.Conf, "mac"); v.Str() != "" {
+		j.warn(v, e.path("mac"), "%s %s is one address for every pod of this network: two of them on one segment disturb each other",
+			e.path("mac"), v.Show())
 	}
 }
 

@@ -4,6 +4,7 @@ package peer
 
 import (
 	"cmp"
+	"fmt"
 	"regexp"
 	"strconv"
 	"strings"
@@ -186,8 +187,12 @@ func (j *judge) typed(v *nad.Value, field, plugin string, f form) {
 		} else if v.Shape == nad.Number && f == text {
 			right = "the string " + strconv.Quote(v.Text)
 		}
-		j.reject(v, field, "write %q as %s: %s, found %s, and %s takes %s only (cannot unmarshal %s into Go value of type %s)",
-			name, strings.TrimSpace(right), field, v.Show(), plugin, f.shape(), goWord(v), f.goType())
+		remedy := fmt.Sprintf("write %q as %s", name, strings.TrimSpace(right))
+		if plugin == "sriov" && (strings.EqualFold(name, "spoofchk") || strings.EqualFold(name, "trust")) {
+			remedy = `write "on" or "off", in quotes`
+		}
+		j.reject(v, field, "%s: %s, found %s, and %s takes %s only (cannot unmarshal %s into Go value of type %s)",
+			remedy, field, v.Show(), plugin, f.shape(), goWord(v), f.goType())
 		return
 	}
 	switch f {

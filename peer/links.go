@@ -62,8 +62,13 @@ func (j *judge) master(e Entry) {
 		j.warn(v, field, "%s %s is the name of an RDMA device by its looks; master is a network interface (rdma link "+
 			"shows the one behind it)", field, v.Show())
 	case !inside:
-		j.note(v, field, "%s %s must exist under this very name on each node", field, v.Show())
+		j.oneName(v, field)
 	}
+}
+
+// oneName speaks of an interface that a network calls by one name for all nodes.
+func (j *judge) oneName(v *nad.Value, field string) {
+	j.note(v, field, "%s %s must exist under this very name on each node", field, v.Show())
 }
 
 // noDevices warns of a network on a shared NIC by which no container gets RDMA device nodes.
@@ -95,7 +100,7 @@ func (j *judge) ipvlan(e Entry) {
 			`mode: %s)`, e.path("mode"), v.Show(), v.Show())
 	case "l3", "l3s":
 		j.warn(v, e.path("mode"), "mode %s answers no ARP and needs routes on the fabric; RDMA peers do not find the pod "+
-			"by themselves, l2 does that", word)
+			"by themselves, l2 does that; podfabric has l2 only, so --convert leaves this network as it is", word)
 	default:
 		j.oneOf(e, "mode", "unknown ipvlan mode", "l2", "l3", "l3s")
 	}
@@ -144,14 +149,11 @@ func (j *judge) hostDevice(e Entry) {
 }
 
 func (j *judge) hostDeviceKeys(e Entry) {
-	if v := get(e.Conf, "device"); v.Str() != "" && j.linkName(v, e.path("device")) {
-		j.warn(v, e.path("device"), "%s %s: one name is written for all nodes, and one pod of a node can have it",
-			e.path("device"), v.Show())
+	if v := get(e.Conf, "device"); v.Str() != "" {
+		j.linkName(v, e.path("device"))
 	}
-	if v := get(e.Conf, "hwaddr"); v.Str() != "" {
-		j.mac(e, "hwaddr")
-		j.warn(v, e.path("hwaddr"), "%s %s: one node's device is written for all nodes", e.path("hwaddr"), v.Show())
-	}
+	j.mac(e, "hwaddr")
+	j.oneDevice(e)
 	if v := get(e.Conf, "kernelpath"); v.Str() != "" {
 		if !strings.HasPrefix(v.Text, "/sys/devices/") {
 			j.reject(v, e.path("kernelpath"), "write a path below /sys/devices/: kernel device path must be absolute and "+
@@ -164,6 +166,17 @@ func (j *judge) hostDeviceKeys(e Entry) {
 		return
 	}
 	j.fixed(e)
+}
+
+// oneDevice warns of a whole device that a network names for all nodes.
+func (j *judge) oneDevice(e Entry) {
+	if v := get(e.Conf, "device"); v.Str() != "" {
+		j.warn(v, e.path("device"), "%s %s: one name is written for all nodes, and one pod of a node can have it",
+			e.path("device"), v.Show())
+	}
+	if v := get(e.Conf, "hwaddr"); v.Str() != "" {
+		j.warn(v, e.path("hwaddr"), "%s %s: one node's device is written for all nodes", e.path("hwaddr"), v.Show())
+	}
 }
 
 // meantAnnotation says which annotation stands where the right one should.

@@ -133,20 +133,6 @@ func (j *judge) chain() {
 	}
 }
 
-// ours looks at what the text of an entry of ours tells beside what its parser says: an InfiniBand master by its name, and rules
-// for the pod's addresses that two plugins make.
-func (j *judge) ours(e Entry) {
-	if v := e.Conf.Get("master"); infiniBand.MatchString(v.Str()) {
-		j.reject(v, e.path("master"), "use the ipoib plugin (a child of %s) or ib-sriov: %s %s is probably InfiniBand by its name (IPoIB), "+
-			"on which podfabric makes no interface", v.Text, e.path("master"), v.Show())
-	}
-	rules := e.Conf.Get("routing").Get("sourceRules")
-	if i := j.has("sbr", 0); i >= 0 && (rules.IsTrue() || rules == nil && e.Conf.Get("rail") != nil) {
-		s := j.entries[i]
-		j.warn(s.Conf, s.path("type"), "podfabric makes source rules itself where rail is set: drop sbr, or write \"routing\": {\"sourceRules\": false}")
-	}
-}
-
 // alone refuses a plugin that stands first and needs another before it.
 func (j *judge) alone(e Entry) {
 	remedy := "put the plugin that makes the interface before it"

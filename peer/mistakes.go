@@ -14,6 +14,14 @@ func unknownKey(name, plugin string, sets []keys) string {
 	if why := knownMistake(name, plugin); why != "" {
 		return why
 	}
+	if best := nearKey(name, sets); best != "" {
+		return fmt.Sprintf("%s knows no such key and passes over it in silence; it means %q", plugin, best)
+	}
+	return plugin + " knows no such key and passes over it in silence"
+}
+
+// nearKey gives a known key at most two letters away; empty: there is none.
+func nearKey(name string, sets []keys) string {
 	best, most := "", 2
 	plain := letters(name)
 	for _, set := range sets {
@@ -28,10 +36,7 @@ func unknownKey(name, plugin string, sets []keys) string {
 			}
 		}
 	}
-	if best != "" {
-		return fmt.Sprintf("%s knows no such key and passes over it in silence; it means %q", plugin, best)
-	}
-	return plugin + " knows no such key and passes over it in silence"
+	return best
 }
 
 // letters reduces a key to what is read aloud.

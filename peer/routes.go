@@ -60,11 +60,9 @@ func (p *pool) destination(item *nad.Value, field string) {
 }
 
 func (p *pool) defaultRoute(dst *nad.Value, at string, net netip.Prefix) {
-	for _, behind := range []string{"sbr", "vrf"} {
-		if p.j.has(behind, 1) > 0 {
-			p.j.note(dst, at, "the default route %s goes into a table of its own by %s", net, behind)
-			return
-		}
+	if by := p.j.ownTable(); by != "" {
+		p.j.note(dst, at, "the default route %s goes into a table of its own by %s", net, by)
+		return
 	}
 	p.j.warn(dst, at, "default route on a secondary network: %s %s takes the pod's default route from its first network", at, net)
 }
