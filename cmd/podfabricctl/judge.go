@@ -21,6 +21,7 @@ import (
 type judging struct {
 	file      string
 	node      netconf.Node
+	nodeFile  string            // where they come from, if not from netconf.NodePath
 	known     bool              // the node's settings are known
 	installed func(string) bool // tells which plugins the node has; nil: not known
 }
@@ -172,6 +173,12 @@ func (j judging) ours(d *nad.Document, e peer.Entry, behind bool) ([]said, netco
 	}
 	for _, w := range conf.Warnings {
 		all = append(all, said{level: peer.Warn, text: w})
+	}
+	if j.nodeFile != "" {
+		for i := range all {
+			all[i].text = strings.ReplaceAll(all[i].text, netconf.NodePath, j.nodeFile)
+			all[i].field = strings.ReplaceAll(all[i].field, netconf.NodePath, j.nodeFile)
+		}
 	}
 	return all, conf.Kind
 }

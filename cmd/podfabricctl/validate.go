@@ -74,6 +74,7 @@ func (a asking) run(n noder, s streams, args []string) error {
 	if j.node, j.known, err = nodeSettings(n, a.node); err != nil {
 		return err
 	}
+	j.nodeFile = a.node
 	if j.installed, err = installed(a.plugins); err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func (a asking) run(n noder, s streams, args []string) error {
 	findings := slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject })
 	switch {
 	case a.convert:
-		err, findings = converted.print(s.out), converted.failed
+		err, findings = converted.print(s.out), converted.findings()
 	case a.json:
 		err = printJSON(s.out, list)
 	default:
@@ -138,7 +139,7 @@ func nodeSettings(n noder, file string) (node netconf.Node, known bool, err erro
 	if err != nil {
 		return node, false, err
 	}
-	node, err = netconf.ParseNode(text)
+	node, err = netconf.ParseNodeFile(file, text)
 	return node, true, err
 }
 

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 
@@ -14,8 +15,12 @@ import (
 // conversions are what --convert prints.
 type conversions struct {
 	docs   []converted
-	failed bool
+	failed bool // a network that should be converted is not
+	left   bool // a network is ours already, or none that podfabric replaces
 }
+
+// findings tells whether the command was in vain, in part or as a whole.
+func (c *conversions) findings() bool { return c.failed || c.left && len(c.docs) == 0 }
 
 type converted struct {
 	text             []byte
@@ -33,6 +38,11 @@ func (c *conversions) file(j judging, text []byte, w io.Writer) {
 		v := j.document(d)
 		out, notes, err := j.convert(d, v)
 		at := fmt.Sprintf("%s:%d: %s", j.file, d.Line, nameOf(v))
+		if errors.Is(err, peer.ErrOurs) || errors.Is(err, peer.ErrOther) {
+			c.left = true
+			fmt.Fprintln(w, printable(at+": left as it is: "+err.Error()))
+			continue
+		}
 		if err != nil {
 			c.failed = true
 			fmt.Fprintln(w, printable(at+": "+err.Error()))
@@ -54,6 +64,9 @@ func (j judging) convert(d *nad.Document, v verdict) ([]byte, []string, error) {
 		return nil, nil, fmt.Errorf("not converted: it has no spec.config")
 	}
 	c, err := peer.Convert(j.asked(d, d.Config.Root))
+	if errors.Is(err, peer.ErrOurs) || errors.Is(err, peer.ErrOther) {
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("not converted: %w", err)
 	}

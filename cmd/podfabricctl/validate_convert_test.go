@@ -24,7 +24,7 @@ func convertText(t testing.TB, name, text string) (string, string, bool) {
 	if err := c.print(&out); err != nil {
 		t.Fatal(err)
 	}
-	return out.String(), said.String(), c.failed
+	return out.String(), said.String(), c.findings()
 }
 
 // TestConverted shows all conversions of testdata/networks and testdata/convert, and that podfabric takes each.
@@ -117,5 +117,29 @@ func TestNotConverted(t *testing.T) {
 				t.Errorf("printed %q, failed %t, said %q, want %q", out, failed, said, tc.want)
 			}
 		})
+	}
+}
+
+// What is ours already, or no network of those that podfabric replaces, keeps nothing else from being converted.
+func TestLeftAsItIs(t *testing.T) {
+	t.Parallel()
+	const head = `{"cniVersion":"1.0.0","name":"n",`
+	list := func(items ...string) string { return `{"kind":"List","items":[` + strings.Join(items, ",") + "]}" }
+	ours := definition(t, "a", "x/y", head+`"type":"podfabric"}`)
+	bridge := definition(t, "b", "", head+`"type":"bridge"}`)
+	good := definition(t, "c", "x/y", head+`"type":"sriov"}`)
+	bad := definition(t, "d", "x/y", head+`"type":"macvlan"}`)
+	for _, tc := range []struct {
+		name, text     string
+		failed, prints bool
+	}{
+		{"others beside", list(ours, bridge, good), false, true},
+		{"one that cannot", list(ours, good, bad), true, true},
+		{"nothing to convert", list(ours, bridge), true, false},
+	} {
+		out, said, failed := convertText(t, "f.json", tc.text)
+		if failed != tc.failed || (out != "") != tc.prints || !strings.Contains(said, "left as it is: it is of type podfabric already") {
+			t.Errorf("%s: failed %t, printed %q, said %q", tc.name, failed, out, said)
+		}
 	}
 }

@@ -127,6 +127,10 @@ func wantTold() []told {
 		{"warn-type-and-plugins.yaml", "vf", 0, nil, []string{`Multus runs "sriov" alone`}},
 		{"accept-ib-kubernetes.yaml", "", 0, nil, []string{"needs ib-kubernetes"}},
 		{"accept-podfabric-coordinator.yaml", "vf", 0, nil, nil},
+		{
+			"warn-podfabric-hazards.yaml", "macvlan", 0, nil,
+			[]string{"/dev/infiniband", "one address for every pod", "the same address", "default route on a secondary network", "under this very name"},
+		},
 		{"reject-crlf.yaml", "", 14, []string{"unknown ipvlan mode"}, nil},
 	}
 }

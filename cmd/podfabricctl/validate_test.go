@@ -74,15 +74,18 @@ func TestJudge(t *testing.T) {
 	const (
 		head = `"cniVersion":"1.0.0","name":"rail0",`
 		ours = `"type":"podfabric"`
+		from = `,"ipam":{"type":"nv-ipam","poolName":"p"}`
 		dev  = `,"deviceID":"0000:3b:00.2"`
 	)
-	good := "{" + head + ours + dev + "}"
+	good := "{" + head + ours + dev + from + "}"
 	tests := []struct {
 		name, text string
 		want       []string // begins of short
 	}{
-		{"good", good, []string{"rail0|accept|vf|-|-|-"}},
+		{"good", good, []string{"rail0|accept|vf|-|-|deviceID"}},
 		{"an unknown key", "{" + head + ours + dev + `,"speed":1}`, []string{"rail0|warn|vf|-|-|speed is not a key"}},
+		{"a key on the wrong level", "{" + head + ours + dev + from + `,"softRoCE":true}`, []string{`rail0|warn|vf|-|-|softRoCE is not a key of podfabric and has no effect; it belongs into the section "rdma"`}},
+		{"a switch as truth", "{" + head + ours + dev + ",\n\"spoofchk\":true}", []string{`rail0|reject|-|spoofchk|2|write "on" or "off", in quotes: spoofchk, found true`}},
 		{"a misspelling", "{\n" + head + ours + dev + ",\n\"MTU\":9000}", []string{`rail0|reject|-|MTU|3|write "mtu" instead`}},
 		{"deep", "{" + head + ours + dev + ",\n\"ipam\":{\"type\":\"range\",\n\"ranges\":[[\n{\"subnet\":\"10.1.0.0/33\",\"scope\":\"node\"}]]}}", []string{"rail0|reject|-|ipam.ranges[0][0].subnet|4|"}},
 		{"no device", "{" + head + ours + "}", []string{"rail0|reject|-|deviceID|1|add the annotation"}},
@@ -95,31 +98,31 @@ func TestJudge(t *testing.T) {
 		{"another kind of object", `{"kind":"Pod"}`, []string{"-|reject|-|kind|1|give a NetworkAttachmentDefinition or a CNI configuration: this is a Pod"}},
 		{"a key twice", "{" + head + ours + dev + ",\n\"mtu\":1500,\n\"mtu\":9000}", []string{"rail0|reject|-|mtu|3|write the key \"mtu\" once"}},
 
-		{"a list", `{` + head + `"plugins":[{` + ours + dev + "},{\"type\":\"tuning\"}]}", []string{"rail0|accept|vf|-|-|-"}},
+		{"a list", `{` + head + `"plugins":[{` + ours + dev + from + "},{\"type\":\"tuning\"}]}", []string{"rail0|accept|vf|-|-|plugins[0].deviceID"}},
 		{"a list, wrong entry", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\n\"mtu\":\"x\"}]}", []string{"rail0|reject|-|plugins[0].mtu|3|set mtu"}},
 		{"a list, behind another plugin", "{" + head + "\"plugins\":[\n{\"type\":\"ptp\"},\n{" + ours + dev + ",\"link\":\"vf\"}]}", []string{"rail0|reject|-|plugins[1].prevResult|3|put podfabric first"}},
 		{"a list, chained", "{" + head + `"plugins":[{"type":"macvlan","master":"ens1"},{` + ours + "}]}", []string{"rail0|warn|chained|-|-|no resourceName"}},
-		{"a list, the entry has a name of its own", `{` + head + `"plugins":[{"name":"other",` + ours + dev + "}]}", []string{"rail0|accept|vf|-|-|-"}},
+		{"a list, the entry has a name of its own", `{` + head + `"plugins":[{"name":"other",` + ours + dev + from + "}]}", []string{"rail0|accept|vf|-|-|plugins[0].deviceID"}},
 		{"a list, a key twice", "{" + head + "\"plugins\":[\n{" + ours + dev + ",\"mtu\":1,\"mtu\":2}]}", []string{"rail0|reject|-|plugins[0].mtu|2|write the key \"mtu\" once"}},
 		{"a list without us", `{` + head + `"plugins":[{"type":"tuning"}]}`, []string{"rail0|reject|-|plugins[0].type|1|put the plugin that makes the interface before it"}},
 		{"a list of nothing", `{` + head + `"plugins":[]}`, []string{"rail0|reject|-|plugins|1|write at least one plugin"}},
 		{"a list with an entry that is none", `{` + head + `"plugins":[{` + ours + dev + `},7]}`, []string{"rail0|reject|vf|plugins[1]|1|write plugins[1] as an object"}},
 		{"podfabric twice", `{` + head + `"plugins":[{` + ours + dev + `},{` + ours + `}]}`, []string{"rail0|reject|chained|plugins[1].type|1|drop the second podfabric"}},
-		{"rdma behind us, and we leave RDMA alone", `{` + head + `"plugins":[{` + ours + dev + `,"rdma":{"mode":"off"}},{"type":"rdma"}]}`, []string{"rail0|accept|vf|-|-|"}},
+		{"rdma behind us, and we leave RDMA alone", `{` + head + `"plugins":[{` + ours + dev + `,"rdma":{"mode":"off"}` + from + `},{"type":"rdma"}]}`, []string{"rail0|accept|vf|-|-|"}},
 
 		{"settings of a node", "{" + head + ours + `,"master":{"rail":3},"rail":3,"ipam":{"type":"range","from":"rail"}}`, []string{"rail0|warn|macvlan|-|-|it needs settings of the node"}},
 		{"settings of a node, and wrong besides", "{" + head + ours + ",\"master\":{\"rail\":3},\"rail\":3,\n\"mode\":\"l9\"}", []string{"rail0|reject|-|mode|2|"}},
 		{"an InfiniBand master", "{" + head + ours + `,"master":"ibs3"}`, []string{"rail0|reject|macvlan|master|1|use the ipoib plugin"}},
-		{"a definition", definition(t, "a", "", good), []string{"rail0|accept|vf|-|-|-"}},
-		{"a definition, the device comes from Multus", definition(t, "a", "x/y", "{"+head+ours+"}"), []string{"rail0|accept|vf|-|-|-"}},
-		{"the same in a list", definition(t, "a", "x/y", "{"+head+`"plugins":[{`+ours+"}]}"), []string{"rail0|accept|vf|-|-|-"}},
+		{"a definition with a fixed device", definition(t, "a", "", good), []string{"rail0|warn|vf|-|-|deviceID \"0000:3b:00.2\": one node's"}},
+		{"a definition, the device comes from Multus", definition(t, "a", "x/y", "{"+head+ours+from+"}"), []string{"rail0|accept|vf|-|-|no MTU"}},
+		{"the same in a list", definition(t, "a", "x/y", "{"+head+`"plugins":[{`+ours+from+"}]}"), []string{"rail0|accept|vf|-|-|no MTU"}},
 		{"a definition without resource", definition(t, "a", "", "{"+head+ours+"}"), []string{"rail0|reject|-|deviceID|8|add the annotation"}},
-		{"a definition, Multus puts its name in", definition(t, "a", "x/y", `{"cniVersion":"1.0.0",`+ours+"}"), []string{`a|accept|vf|-|-|-`}},
+		{"a definition, Multus puts its name in", definition(t, "a", "x/y", `{"cniVersion":"1.0.0",`+ours+from+`,"mtu":"pf"}`), []string{`a|accept|vf|-|-|-`}},
 		{"a definition without configuration", definition(t, "a", "", ""), []string{"a|warn|-|-|-|no spec.config"}},
 		{"a definition, wrong inside", definition(t, "a", "x/y", "{\n"), []string{"a|reject|-|spec.config|11|complete the JSON"}},
 		{
 			"a list of definitions", `{"kind":"List","items":[` + definition(t, "a", "", good) + "," + definition(t, "b", "", "{"+head+ours+dev+`,"mtu":"x"}`) + "]}",
-			[]string{"rail0|accept|vf|-|-|-", "rail0|reject|-|mtu|"},
+			[]string{"rail0|warn|vf|-|-|deviceID", "rail0|reject|-|mtu|"},
 		},
 		{"an empty list of definitions", `{"kind":"NetworkAttachmentDefinitionList","items":[]}`, nil},
 	}
