@@ -356,3 +356,23 @@ func TestPFAwayAtDel(t *testing.T) {
 		t.Errorf("state (-before +after):\n%s", diff)
 	}
 }
+
+// The driver of a VF was bound again while a pod had it: another RDMA device, and still the tenant's VLAN. A VF that was made anew
+// has none of it, and what somebody chose since stays.
+func TestVLANGoesThoughTheDriverWasBoundAgain(t *testing.T) {
+	t.Parallel()
+	k := named("VF with settings")
+	m := newMachine(t, k.mode)
+	m.pod("pod1")
+	start := m.VFState(vfAddr(3))
+	m.mustAdd(t, k.request)
+	m.Rebind(vfAddr(3), "")
+	chosen := m.VFState(vfAddr(3))
+	chosen.MaxTxRate = 77
+	m.SetVFState(vfAddr(3), chosen)
+	m.mustDel(t, k.request)
+	start.MaxTxRate = 77
+	if diff := cmp.Diff(start, m.VFState(vfAddr(3))); diff != "" {
+		t.Errorf("VF (-want +got):\n%s", diff)
+	}
+}

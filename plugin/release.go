@@ -160,7 +160,11 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	k := &stepper{
 		Session: r.session, plugin: r.Plugin, log: r.log, holder: r.verb + " " + r.rec.Owner.String(), device: r.rec.Device,
 	}
-	stepErr := attach.RunAll(ctx, k, attach.Restore(r.rec.Before, before))
+	steps := attach.Restore(r.rec.Before, before)
+	if r.rec.VF != nil {
+		steps = append(steps, attach.Leftover(r.rec.Before, *r.rec.VF, before)...)
+	}
+	stepErr := attach.RunAll(ctx, k, steps)
 	now, err := r.session.Observe(ctx, r.query())
 	if err != nil {
 		return outcome{held: true}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Subject(), err))

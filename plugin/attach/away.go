@@ -15,7 +15,7 @@ func Away(before, now Facts) []string {
 	if now.Soft != nil && now.Soft.NS == Elsewhere {
 		out = append(out, "soft RDMA device "+now.Soft.Name)
 	}
-	if before.VF != nil && now.VF == nil && now.Function.VF && !another(before, now) {
+	if before.VF != nil && now.VF == nil && now.Function.VF {
 		// A VLAN that stays would be the next pod's.
 		out = append(out, fmt.Sprintf("PF %s, through which the settings of %s are put back", before.Function.PF, now.Function.ID))
 	}

@@ -125,6 +125,22 @@ func restoreVF(before, now Facts) []Step {
 	return VFSteps(now.Function, *now.VF, *before.VF)
 }
 
+// Leftover gives the steps that take from a VF what an attachment set, when its driver was bound again meanwhile, so that it has
+// another RDMA device and Restore leaves it alone: a VLAN that stayed would be the next pod's. set is what the attachment
+// had set. Only what still stands as it was set is put back; a VF that was made anew has none of it.
+func Leftover(before Facts, set VFState, now Facts) []Step {
+	if before.VF == nil || now.VF == nil || !now.Function.VF || !another(before, now) {
+		return nil
+	}
+	var steps []Step
+	for _, s := range VFSteps(now.Function, *now.VF, *before.VF) {
+		if v, ok := s.(SetVF); ok && v.From.of(v.What) == set.of(v.What) {
+			steps = append(steps, s)
+		}
+	}
+	return steps
+}
+
 // restoreMACs puts both MACs of a VF back, of which the administrative one has to change: by way of none at all, under which every
 // driver lets the VF have its own.
 func restoreMACs(admin []Step, own SetMAC) []Step {
