@@ -62,6 +62,13 @@ func TestOtherKindsRefused(t *testing.T) {
 			105,
 			[]string{"ip link set ens2f0 up"},
 		},
+		{
+			"a master that another pod has whole", attach.Exclusive, func(t *testing.T, m *machine) {
+				t.Helper()
+				m.pod("pod2")
+				m.mustAdd(t, request{pod: "pod2", of: otherPF(), keys: `"device":"ens2f0"`})
+			}, request{pod: "pod1", keys: `"master":"ens2f0"`, more: rdmaOff}, 11, []string{"0000:3c:00.0", "owned by pod team-a/pod2", "cid-pod2"},
+		},
 		{"no such master", attach.Shared, nil, request{pod: "pod1", keys: `"master":"ens9"`}, 11, []string{"ens9", "ens1f0"}},
 		{"two masters", attach.Shared, nil, request{pod: "pod1", keys: `"master":{"pfNames":["ens*"]}`}, 7, []string{"ens1f0", "ens2f0"}},
 		{

@@ -39,7 +39,7 @@ func (a *adding) target(ctx context.Context) error {
 func (a *adding) master(ctx context.Context) error {
 	found, err := a.pick(ctx, a.conf.Master)
 	if err != nil {
-		return err
+		return a.taken(ctx, err)
 	}
 	a.rec.Master = found.Master(string(a.conf.Kind))
 	a.rec.Own = attach.OwnLink{Kind: string(a.conf.Kind), Name: a.rec.Owner.IfName}
@@ -52,6 +52,26 @@ func (a *adding) master(ctx context.Context) error {
 		a.rec.Own.MAC = a.conf.MAC
 	}
 	return nil
+}
+
+// taken says who has the device that a master is the link of, if that is why it was not found: err.
+func (a *adding) taken(ctx context.Context, err error) error {
+	id, known := a.remembered(ctx, a.conf.Master)
+	if !known {
+		return err
+	}
+	holder, claimErr := a.Records.Claimant(id)
+	if claimErr != nil {
+		return err
+	}
+	owner := fmt.Sprintf("container %s, interface %s", holder.ContainerID, holder.IfName)
+	if rec, loadErr := a.Records.Load(holder); loadErr == nil {
+		owner = fmt.Sprintf("pod %s (%s, network %s)", rec.Pod, owner, rec.Network)
+	}
+	return &netconf.Problem{
+		Code: netconf.CodeTryLater, Remedy: "delete the pod that has the device whole, or name another master",
+		Field: a.conf.Master.Key, Found: fmt.Sprintf("%s, owned by %s", id, owner),
+	}
 }
 
 // selected finds a device that is named by its netdev, MAC or path. One that a dead pod still has, or that came home from it under
@@ -87,7 +107,8 @@ func (a *adding) remembered(ctx context.Context, by netconf.Selector) (bus.ID, b
 			continue
 		}
 		named := by.Name != "" && (home.Link.Name == by.Name || slices.Contains(home.Link.AltNames, by.Name))
-		named = named || by.MAC != "" && home.Link.MAC == by.MAC
+		named = named || by.MAC != "" && home.Link.MAC == by.MAC || by.RDMA != "" && home.RDMA != nil && home.RDMA.Name == by.RDMA
+		named = named || !by.PCI.IsZero() && id == bus.PCI(by.PCI)
 		if named && a.stray(ctx, id, home) || by.Path != "" && path.Base(by.Path) == id.String() {
 			return id, true
 		}
