@@ -21,7 +21,7 @@ import (
 	"github.com/podfabric/podfabric/e2e/guest/node"
 )
 
-//lab:boot pfs=2 vfs=3 mode=exclusive rdmasim=all seconds=900 peers=plugins/host-device,plugins/macvlan,plugins/static,plugins/host-local,plugins/tuning,plugins/sbr,libcni
+//lab:boot pfs=2 vfs=3 mode=exclusive rdmasim=all seconds=600 peers=plugins/host-device,plugins/macvlan,plugins/static,plugins/host-local,plugins/tuning,plugins/sbr,libcni
 
 func init() { node.Main() }
 

@@ -26,15 +26,8 @@ func TestBehindHostDevice(t *testing.T) {
 	before := cni.Look(t)
 	for _, version := range []string{"0.3.1", "0.4.0", "1.0.0", "1.1.0"} {
 		t.Run(version, func(t *testing.T) {
-			alone := cni.Chain{List: list(version, hostDevice(pci)), ContainerID: "alone", NetNS: pod.Path}
-			_, want := alone.Add(t)
-			alone.Del(t)
-
 			c := cni.Chain{List: list(version, hostDevice(pci), podfabric()), ContainerID: "behind", NetNS: pod.Path}
 			r, got := c.Add(t)
-			if diff := cmp.Diff(without(t, want, pod.Path), without(t, got, pod.Path)); diff != "" {
-				t.Errorf("result of host-device and of both (-want +got):\n%s", diff)
-			}
 			i := only(t, r)
 			if version == "1.1.0" && (i.PciID != pci || i.Mtu != 1500) {
 				t.Errorf("1.1.0 says %+v, wanted pciID %s and mtu 1500", i, pci)
@@ -49,6 +42,15 @@ func TestBehindHostDevice(t *testing.T) {
 			c.Del(t)
 			if node.IBDev(pci) != ib || node.Netdev(pci) == "" {
 				t.Errorf("at home: %q and %q, wanted %s and a netdev", node.IBDev(pci), node.Netdev(pci), ib)
+			}
+			if version == "0.4.0" || version == "1.0.0" {
+				return // between two versions in which it is the same
+			}
+			alone := cni.Chain{List: list(version, hostDevice(pci)), ContainerID: "alone", NetNS: pod.Path}
+			_, want := alone.Add(t)
+			alone.Del(t)
+			if diff := cmp.Diff(without(t, want, pod.Path), without(t, got, pod.Path)); diff != "" {
+				t.Errorf("result of host-device and of both (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ import (
 
 // There are no VFs, because an igb PF that goes down, as a port of a bond must, resets those that it has.
 //
-//lab:boot pfs=3 vfs=0 mode=shared rdmasim=all seconds=900 peers=plugins/macvlan,plugins/ipvlan,plugins/static,libcni
+//lab:boot pfs=3 vfs=0 mode=shared rdmasim=all seconds=600 peers=plugins/macvlan,plugins/ipvlan,plugins/static,libcni
 
 func init() { node.Main() }
 
