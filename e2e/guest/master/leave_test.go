@@ -77,7 +77,7 @@ func TestFailuresHalfWay(t *testing.T) {
 	})
 	t.Run("the address", func(t *testing.T) {
 		pod := node.NewNS(t)
-		// The kernel refuses an IPv6 address on a link whose MTU is below 1280, which no fact tells beforehand.
+		// The kernel has no IPv6 at all on a link whose MTU is below 1280: neither the sysctls nor the address.
 		c := cni.Call{Conf: macvlan(netdev, "2001:db8::7/64", `,"mtu":1000`), ContainerID: "address", NetNS: pod.Path}
 		if _, failure := c.Run(t, "ADD"); failure == nil {
 			t.Error("ADD succeeded")
