@@ -92,7 +92,7 @@ func TestObserveAMasterThatIsGone(t *testing.T) {
 	}
 }
 
-func TestBehind(t *testing.T) {
+func TestBehindAnInterface(t *testing.T) {
 	const mac = "02:00:00:00:0c:01"
 	on := master(t, "pfbeh0")
 	p := newPod(t)
