@@ -133,7 +133,7 @@ func TestBehindAnInterface(t *testing.T) {
 	}
 }
 
-func TestLinks(t *testing.T) {
+func TestLinksAtHome(t *testing.T) {
 	master(t, "pflnk0")
 	home(t, "link property add dev pflnk0 altname pfrail0", "")
 	master(t, "pflnk1")
@@ -202,7 +202,7 @@ func TestObserveASubFunction(t *testing.T) {
 }
 
 // The kernel makes a macvlan that is to sit on another one on what is below that.
-func TestMasterOfTheSameKind(t *testing.T) {
+func TestMasterThatIsAMacvlan(t *testing.T) {
 	const mac = "02:00:00:00:0c:01"
 	on := master(t, "pfshim0")
 	home(t, "link add pfshim1 link pfshim0 type macvlan mode bridge", "link del pfshim1")

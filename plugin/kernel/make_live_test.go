@@ -18,7 +18,7 @@ import (
 func atNet2() attach.Place { return attach.Place{NS: attach.Pod, Name: "net2"} }
 
 // Each mode, as ip(8) shows it.
-func TestAddLink(t *testing.T) {
+func TestAddLinkOnAMaster(t *testing.T) {
 	const mac = "02:11:22:33:44:55"
 	on := master(t, "pfmake0")
 	home(t, "link set pfmake0 mtu 1450 up", "")

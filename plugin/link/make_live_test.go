@@ -44,7 +44,7 @@ func TestAdd(t *testing.T) {
 	}
 }
 
-func TestAddRefused(t *testing.T) {
+func TestLinksThatTheKernelRefuses(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		change func(*link.New)
