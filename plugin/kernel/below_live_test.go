@@ -179,7 +179,7 @@ func TestObserveASubFunction(t *testing.T) {
 	p.kernel.Sysfs = sysfstest.Extract(t, "../../rdmans/sysfs/testdata/mlx5-sf.txtar")
 	f, err := p.open(t).Observe(t.Context(), attach.Query{Device: sf("5"), VF: true})
 	must(t, err)
-	want := attach.Function{ID: sf("5"), Exists: true, Driver: "mlx5_core.sf", Number: -1, NUMA: 1}
+	want := attach.Function{ID: sf("5"), Exists: true, Driver: "mlx5_core.sf", Number: -1, PF: pci.Addr{Bus: 0x3b}, NUMA: 1}
 	if diff := cmp.Diff(want, f.Function); diff != "" {
 		t.Errorf("function (-want +got):\n%s", diff)
 	}
