@@ -55,7 +55,7 @@ func TestOtherKindsRefused(t *testing.T) {
 			101,
 			[]string{"shared"},
 		},
-		{"the loopback", attach.Shared, nil, request{pod: "pod1", keys: `"master":"lo"`}, 11, []string{"ens1f0"}},
+		{"the loopback", attach.Shared, nil, request{pod: "pod1", keys: `"master":"lo"`}, 102, []string{"network card", "ens1f0"}},
 		{
 			"a master that is down", attach.Shared, func(_ *testing.T, m *machine) { m.SetPodUp("", "ens2f0", false) },
 			request{pod: "pod1", keys: `"master":"ens2f0"`, more: `,"rdma":{"wait":"30ms"}`},

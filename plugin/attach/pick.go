@@ -17,7 +17,7 @@ const loopback = "loopback"
 // Pick finds the one link at home that a selector means. None and several are refused, and so is the link of the node's default
 // route, unless it is named or the node's owner gave its device away: a pattern must not take the node off its network.
 func Pick(sel netconf.Selector, n netconf.Node, links []Candidate) (Candidate, error) {
-	hits := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool { return c.Type == loopback || !selects(sel, c) })
+	hits := slices.DeleteFunc(slices.Clone(links), func(c Candidate) bool { return !selects(sel, c) })
 	switch {
 	case len(hits) == 0:
 		return Candidate{}, &netconf.Problem{
@@ -29,6 +29,11 @@ func Pick(sel netconf.Selector, n netconf.Node, links []Candidate) (Candidate, e
 		return Candidate{}, &netconf.Problem{
 			Code: netconf.CodeInvalid, Remedy: "say which link is meant, by its name perhaps: exactly one must fit",
 			Field: sel.Key, Found: wanted(sel) + ", which fits " + list(hits), Right: "one link",
+		}
+	case hits[0].Type == loopback:
+		return Candidate{}, &netconf.Problem{
+			Code: netconf.CodeDevice, Remedy: "name a network card or a link on one: nothing can sit on the loopback, and nobody can have it",
+			Field: sel.Key, Found: wanted(sel), Right: near(sel, links),
 		}
 	case hits[0].Default && sel.Name == "" && !n.Overrides(hits[0].Device):
 		return Candidate{}, &netconf.Problem{
