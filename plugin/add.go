@@ -173,6 +173,11 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		return err
 	}
 	defer unlock()
+	below, err := a.lockBelow(ctx)
+	if err != nil {
+		return err
+	}
+	defer below()
 	facts, err := a.observe(ctx)
 	if err != nil {
 		return err

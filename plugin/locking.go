@@ -15,7 +15,7 @@ import (
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// The locks are taken in this order and no other: attachment, device, (pool and pod hint inside their stores), RDMA move.
+// The locks are taken in this order and no other: attachment, device (or the one below its master), (pool and pod hint inside their stores), RDMA move.
 // None is held while a delegate runs or while something is waited for.
 const moveLock = "rdma-move"
 
@@ -43,6 +43,16 @@ func (p *Plugin) locked(ctx context.Context, owner attach.Owner, dev bus.ID, ver
 // lockDevice takes the lock of a device alone; whoever needs the attachment's too takes that one first.
 func (p *Plugin) lockDevice(ctx context.Context, dev bus.ID, holder string) (func(), error) {
 	return p.lock(ctx, "device "+dev.String(), holder)
+}
+
+// lockBelow takes the lock of the device that an attachment's master belongs to, whose own lock is held already: between the look
+// that finds the master at home and the link that is put on it, nobody may move it into a pod whole.
+func (a *adding) lockBelow(ctx context.Context) (func(), error) {
+	below := a.rec.Before.Function.ID
+	if !a.rec.Device.IsZero() || a.rec.Master.Index == 0 || below.IsZero() {
+		return func() {}, nil
+	}
+	return a.lockDevice(ctx, below, "ADD "+a.rec.Owner.String())
 }
 
 func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) {

@@ -3,11 +3,13 @@
 package plugin_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin"
@@ -151,4 +153,84 @@ func TestTwoInterfaces(t *testing.T) {
 	}
 	both.Wait()
 	m.same(t, "after all", before)
+}
+
+// gate stops a process before its first step.
+type gate struct {
+	once    sync.Once
+	reached chan struct{}
+	open    chan struct{}
+}
+
+func newGate() *gate { return &gate{reached: make(chan struct{}), open: make(chan struct{})} }
+
+type gatedSession struct {
+	plugin.Session
+	gate *gate
+}
+
+func (s *gatedSession) Apply(ctx context.Context, step attach.Step) error {
+	s.gate.once.Do(func() {
+		close(s.gate.reached)
+		<-s.gate.open
+	})
+	return s.Session.Apply(ctx, step)
+}
+
+// gated is a process that stops at the gate, between the last of its looks and the first of its changes.
+func (m *machine) gated(g *gate) *plugin.Plugin {
+	p := m.process()
+	open := p.Open
+	p.Open = func(ctx context.Context, netns string) (plugin.Session, error) {
+		s, err := open(ctx, netns)
+		return &gatedSession{s, g}, err
+	}
+	return p
+}
+
+// TestMasterAndWhole has a macvlan on a card and the card itself asked for at the same moment, with either of them between its look
+// at the other and its own change. Only one gets it: a macvlan made in that moment would go into the other pod with the card.
+func TestMasterAndWhole(t *testing.T) {
+	t.Parallel()
+	whole := request{pod: "whole", of: otherPF(), keys: `"device":"ens2f0"`}
+	shares := request{pod: "shares", keys: `"master":"ens2f0"`, more: rdmaOff}
+	for _, tt := range []struct {
+		name          string
+		first, second request
+		code          uint
+		words         []string
+	}{
+		{"macvlan while the card moves", whole, shares, 11, nil},
+		{"card while a macvlan is made", shares, whole, 103, []string{"net1 of pod team-a/shares"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Exclusive)
+			m.pod("whole")
+			m.pod("shares")
+			before := m.state(t)
+			g := newGate()
+			p := m.gated(g)
+			var both sync.WaitGroup
+			both.Go(func() {
+				if _, err := p.Add(t.Context(), tt.first.raw()); err != nil {
+					t.Errorf("ADD of %s, which came first: %v", tt.first.owner(), err)
+				}
+			})
+			<-g.reached
+			short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := m.process().Add(short, tt.second.raw())
+			answered(t, err, 11, "0000:3c:00.0", "ADD "+tt.first.owner().String())
+			both.Go(func() {
+				_, err := m.process().Add(t.Context(), tt.second.raw())
+				answered(t, err, tt.code, tt.words...)
+			})
+			close(g.open)
+			both.Wait()
+			m.mustDel(t, tt.second)
+			m.mustDel(t, tt.first)
+			m.same(t, "after both", before)
+		})
+	}
 }
