@@ -21,8 +21,8 @@ import (
 type Scan struct {
 	Proc string // the proc file system, "/proc"
 	Run  string // where bind mounts of namespaces are kept, "/run/netns"; empty: only what Proc's mount table shows
-	// Deep also looks at every descriptor and every thread of every process: slower, and what finds the holder of a namespace
-	// that no process lives in and no path leads to.
+	// Deep also looks at every descriptor and every thread of every process, and at the mount tables that are not the caller's:
+	// slower, and what finds the holder of a namespace that no process lives in and no path leads to.
 	Deep bool
 }
 
@@ -37,14 +37,20 @@ type Holder struct {
 	Mount string `json:"mount,omitempty"` // path of a bind mount
 	PID   int    `json:"pid,omitempty"`   // process in it, or with a descriptor of it
 	Comm  string `json:"comm,omitempty"`  // the process's command
+	// By says with what a process that does not live in the namespace keeps it: "descriptor 5", "thread 72", "mount
+	// /run/netns/x" of a mount namespace that is not the caller's.
+	By string `json:"by,omitempty"`
 	// Via is the path below the proc file system by which the process was found; it leads to the namespace.
 	Via string `json:"via,omitempty"`
 }
 
-// String gives the form for messages: "/run/netns/blue", "nginx (pid 71)".
+// String gives the form for messages: "/run/netns/blue", "nginx (pid 71)", "nsenter (pid 71, descriptor 5)".
 func (h Holder) String() string {
-	if h.Mount != "" {
+	switch {
+	case h.Mount != "":
 		return h.Mount
+	case h.By != "":
+		return fmt.Sprintf("%s (pid %d, %s)", h.Comm, h.PID, h.By)
 	}
 	return fmt.Sprintf("%s (pid %d)", h.Comm, h.PID)
 }
@@ -91,6 +97,7 @@ func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 	if err != nil {
 		return nil, gone(s.Proc, err)
 	}
+	look := looking{Scan: s, dev: self.Dev, found: found, tables: map[uint64]bool{s.tableOf("self"): true}}
 	for _, entry := range pids {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -99,7 +106,7 @@ func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("look for network namespaces: %w", err)
 		}
-		s.process(pid, self.Dev, found)
+		look.process(pid)
 	}
 	delete(found, self)
 	list := make([]Namespace, 0, len(found))
@@ -110,27 +117,84 @@ func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 	return list, nil
 }
 
+// looking is one scan on its way.
+type looking struct {
+	Scan
+	dev    uint64 // of the file system of namespaces
+	found  map[ID][]Holder
+	tables map[uint64]bool // mount namespaces whose table was read
+}
+
+// tableOf gives the inode of a process's mount namespace; 0 when it cannot be told.
+func (s Scan) tableOf(pid string) uint64 {
+	var st unix.Stat_t
+	if unix.Stat(filepath.Join(s.Proc, pid, "ns/mnt"), &st) != nil {
+		return 0
+	}
+	return st.Ino
+}
+
 // process adds what one process holds. A process that ends meanwhile holds nothing.
-func (s Scan) process(pid int, dev uint64, found map[ID][]Holder) {
-	dir := filepath.Join(s.Proc, strconv.Itoa(pid))
+func (l looking) process(pid int) {
+	dir := filepath.Join(l.Proc, strconv.Itoa(pid))
 	links := []string{filepath.Join(dir, "ns/net")}
-	if s.Deep {
+	if l.Deep {
 		links = append(links, children(dir+"/task", "/ns/net")...)
 		links = append(links, children(dir+"/fd", "")...)
 	}
 	seen := map[ID]bool{}
-	for _, link := range links {
-		id, ok := namespaceOf(link, dev)
+	for i, link := range links {
+		id, ok := namespaceOf(link, l.dev)
 		if !ok || seen[id] {
 			continue
 		}
 		seen[id] = true
-		comm, err := os.ReadFile(filepath.Join(dir, "comm"))
-		if err != nil {
+		h := Holder{PID: pid, Via: link}
+		if i > 0 {
+			h.By = by(strings.TrimPrefix(link, dir+"/"))
+		}
+		if !l.add(id, dir, h) {
 			return
 		}
-		found[id] = append(found[id], Holder{PID: pid, Comm: strings.TrimSpace(string(comm)), Via: link})
 	}
+	if !l.Deep {
+		return
+	}
+	table := l.tableOf(strconv.Itoa(pid))
+	if table == 0 || l.tables[table] {
+		return
+	}
+	l.tables[table] = true
+	for _, mount := range mountsOf(dir + "/mountinfo") {
+		path := dir + "/root" + mount
+		id, ok := namespaceOf(path, l.dev)
+		// Most mounts of a node are copied into most mount namespaces, and go from all of them at once.
+		mounted := slices.ContainsFunc(l.found[id], func(h Holder) bool { return h.Mount != "" })
+		if ok && !seen[id] && !mounted {
+			seen[id] = true
+			l.add(id, dir, Holder{PID: pid, By: "mount " + mount, Via: path})
+		}
+	}
+}
+
+// add notes a holder, unless its process has ended.
+func (l looking) add(id ID, dir string, h Holder) bool {
+	comm, err := os.ReadFile(dir + "/comm")
+	if err != nil {
+		return false
+	}
+	h.Comm = strings.TrimSpace(string(comm))
+	l.found[id] = append(l.found[id], h)
+	return true
+}
+
+// by words a link below a process's folder: "fd/5", "task/72/ns/net".
+func by(link string) string {
+	parts := strings.Split(link, "/")
+	if parts[0] == "task" {
+		return "thread " + parts[1]
+	}
+	return "descriptor " + parts[1]
 }
 
 // children gives the paths of a folder's entries with something after each.
@@ -166,19 +230,26 @@ func (s Scan) mounts() []string {
 			paths = append(paths, filepath.Join(s.Run, e.Name()))
 		}
 	}
-	if f, err := os.Open(filepath.Join(s.Proc, "self/mountinfo")); err == nil {
-		for lines := bufio.NewScanner(f); lines.Scan(); {
-			// proc_pid_mountinfo(5): ID, parent, device, root, mount point; the root of an nsfs mount is the namespace's name.
-			if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[3], "net:[") {
-				paths = append(paths, unescape(fields[4]))
-			}
-		}
-		if err := f.Close(); err != nil {
-			return nil
-		}
-	}
+	paths = append(paths, mountsOf(filepath.Join(s.Proc, "self/mountinfo"))...)
 	slices.Sort(paths)
 	return slices.Compact(paths)
+}
+
+// mountsOf gives the mount points of namespaces in a mount table; none of one that cannot be read.
+func mountsOf(table string) []string {
+	f, err := os.Open(table)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	var paths []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		// proc_pid_mountinfo(5): ID, parent, device, root, mount point; the root of an nsfs mount is the namespace's name.
+		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[3], "net:[") {
+			paths = append(paths, unescape(fields[4]))
+		}
+	}
+	return paths
 }
 
 // unescape undoes the octal escapes of blanks in mount tables.
@@ -188,7 +259,7 @@ func unescape(s string) string {
 
 // isNetNS opens a path for a moment to tell network namespaces from other kinds, whose bind mounts look the same.
 func isNetNS(path string) bool {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if err != nil {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/podfabric/podfabric/plugin/link"
@@ -49,7 +50,7 @@ type RDMAAt struct {
 }
 
 // Inventory lists the node's devices by PCI address, software ones last, wherever they are: it looks into every namespace
-// that can be seen.
+// that a process, a descriptor or a mount leads to.
 func (k *Kernel) Inventory(ctx context.Context) ([]Device, error) {
 	s, err := k.Open(ctx, "")
 	if err != nil {
@@ -75,7 +76,8 @@ func (s *Session) inventory(ctx context.Context) ([]Device, error) {
 		return nil, err
 	}
 	var soft []Device
-	err = s.everywhere(ctx, func(p *place, w Where) error {
+	scan := rdmans.Scan{Proc: s.kernel.Proc, Run: s.kernel.RunNetns, Deep: true}
+	err = s.everywhere(ctx, scan, func(p *place, w Where) error {
 		more, collectErr := s.collect(p, w, all, uverbs)
 		soft = append(soft, more...)
 		return collectErr
@@ -116,17 +118,26 @@ func (d *Device) addHidden() {
 	}
 }
 
-// everywhere calls f for the host's namespace and for every other that can be seen and still lives by its turn.
-func (s *Session) everywhere(ctx context.Context, f func(*place, Where) error) error {
+// everywhere calls f for the host's namespace and for every other that scan sees and that still lives by its turn.
+func (s *Session) everywhere(ctx context.Context, scan rdmans.Scan, f func(*place, Where) error) error {
 	if err := f(s.host, Where{NetNS: HostNS}); err != nil {
 		return err
 	}
-	scan := rdmans.Scan{Proc: s.kernel.Proc, Run: s.kernel.RunNetns}
+	return s.each(ctx, scan, func(p *place, n rdmans.Namespace) error {
+		return f(p, Where{NetNS: n.Name(), Holders: n.Holders})
+	})
+}
+
+// each calls f for every namespace but the host's that scan sees and that still lives by its turn.
+func (s *Session) each(ctx context.Context, scan rdmans.Scan, f func(*place, rdmans.Namespace) error) error {
 	namespaces, err := scan.Namespaces(ctx)
 	if err != nil {
 		return err
 	}
 	for _, n := range namespaces {
+		if ended := ctx.Err(); ended != nil {
+			return fmt.Errorf("look into %s: %w", n.Name(), ended)
+		}
 		ns, err := n.Open()
 		if errors.Is(err, rdmans.ErrNoNamespace) {
 			continue
@@ -138,7 +149,7 @@ func (s *Session) everywhere(ctx context.Context, f func(*place, Where) error) e
 		if err != nil {
 			return errors.Join(err, ns.Close())
 		}
-		err = f(p, Where{NetNS: n.Name(), Holders: n.Holders})
+		err = f(p, n)
 		if err = errors.Join(err, p.close()); err != nil {
 			return err
 		}

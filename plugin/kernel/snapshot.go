@@ -90,7 +90,8 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 	for _, u := range uverbs {
 		snap.Uverbs["uverbs"+strconv.Itoa(u.Number)] = u.Device
 	}
-	err = s.everywhere(ctx, func(p *place, w Where) error {
+	scan := rdmans.Scan{Proc: s.kernel.Proc, Run: s.kernel.RunNetns}
+	err = s.everywhere(ctx, scan, func(p *place, w Where) error {
 		state, stateErr := s.state(p, pfs)
 		snap.NetNS[w.NetNS] = state
 		return stateErr
