@@ -102,7 +102,7 @@ func (a *adding) begin(ctx context.Context) error {
 	}
 	a.rec.Kind = a.conf.Kind
 	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
-		return err
+		return a.explained(ctx, err, facts)
 	}
 	if a.rec.Before, err = a.homed(facts); err != nil {
 		return err
@@ -183,7 +183,7 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		return err
 	}
 	if err = attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
-		return err
+		return a.explained(ctx, err, facts)
 	}
 	if err = a.unshared(ctx, facts); err != nil {
 		return err
@@ -288,7 +288,7 @@ func (a *adding) undo(ctx context.Context, err error) error {
 		return errors.Join(err, fmt.Errorf("undo: %w; podfabricctl repair finishes it", undoErr))
 	}
 	if len(out.away) > 0 {
-		return errors.Join(err, fmt.Errorf("%v is still on its way home; podfabricctl repair finishes it", out.away))
+		return errors.Join(err, fmt.Errorf("still on its way home: %s; podfabricctl repair finishes it", out.stillAway()))
 	}
 	return err
 }

@@ -151,10 +151,11 @@ func (a *adding) heal(ctx context.Context, rec record.Record) error {
 	if len(out.away) > 0 {
 		return &netconf.Problem{
 			Code:   netconf.CodeTryLater,
-			Remedy: "wait until the device has come home from the namespace of its last owner; the runtime tries again by itself",
+			Remedy: endHolders(out.by),
 			Field:  "deviceID",
-			Found:  fmt.Sprintf("%s, last owned by pod %s (container %s): away is %v", rec.Device, rec.Pod, rec.Owner.ContainerID, out.away),
-			Err:    err,
+			Found: fmt.Sprintf("%s, last owned by pod %s (container %s): away is %s",
+				rec.Device, rec.Pod, rec.Owner.ContainerID, out.stillAway()),
+			Err: err,
 		}
 	}
 	if err == nil {

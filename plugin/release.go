@@ -17,13 +17,6 @@ import (
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// outcome is what a release came to beside its error.
-type outcome struct {
-	away  []string // devices that are in no namespace we can see; empty: all home
-	held  bool     // the netdev is not known to be home, so its addresses may still answer
-	notes []string // warnings
-}
-
 // release brings home what a record says and drops the record. It is the one way back: of a failed ADD, of DEL, of GC, of
 // healing and of repair. It may be cut short anywhere and run again. netns is the path the caller knows the pod's namespace
 // by; it may be empty, gone, or by now lead to another namespace.
@@ -51,6 +44,9 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 	}
 	if homeErr == nil && len(out.away) == 0 && rec.FLR {
 		out, homeErr = r.reset(ctx)
+	}
+	if len(out.away) > 0 {
+		out.by = p.holders(ctx, s, r.query())
 	}
 	if errors.Is(homeErr, errNotOurs) {
 		log.InfoContext(ctx, "the device has another owner now and is left alone")
@@ -228,7 +224,8 @@ func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, h
 		r.rec.State = record.Returning
 		err = r.Records.Save(r.rec)
 		if len(out.away) > 0 {
-			r.log.WarnContext(ctx, "not home yet; the next ADD or podfabricctl repair finishes", "away", strings.Join(out.away, ", "))
+			r.log.WarnContext(ctx, "not home yet; the next ADD or podfabricctl repair finishes", "away", strings.Join(out.away, ", "),
+				"by", attach.HeldBy(out.by))
 		}
 	case addrErr != nil || hintErr != nil:
 		// The device is free for the next pod, or for another program. Whoever pays the rest must not restore it once more.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/podfabric/podfabric/netconf"
@@ -241,7 +240,11 @@ func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (st
 	if err != nil || len(out.away) == 0 {
 		return "", err
 	}
-	return "still away: " + strings.Join(out.away, ", ") + "; podfabricctl show tells who holds it", nil
+	detail := "still away: " + out.stillAway()
+	if by := attach.Holders(out.by); by != "" {
+		detail += "; end " + by
+	}
+	return detail, nil
 }
 
 // claims removes those that lead to no attachment.

@@ -67,8 +67,8 @@ func TestScanNamesWhatHolds(t *testing.T) {
 			must(t, unix.Unmount(path, unix.MNT_DETACH))
 
 			find := func(deep bool) (rdmans.Namespace, bool) {
-				all, err := rdmans.Scan{Proc: "/proc", Run: dir, Deep: deep}.Namespaces(t.Context())
-				must(t, err)
+				all, scanErr := rdmans.Scan{Proc: "/proc", Run: dir, Deep: deep}.Namespaces(t.Context())
+				must(t, scanErr)
 				i := slices.IndexFunc(all, func(n rdmans.Namespace) bool {
 					return (n.ID == id) != tc.nested && slices.ContainsFunc(n.Holders, func(h rdmans.Holder) bool { return h.PID == pid })
 				})

@@ -148,23 +148,30 @@ func has(r record.Record, d kernel.Device) bool {
 	return slices.ContainsFunc(d.RDMA, func(rdma kernel.RDMAAt) bool { return r.Soft != "" && r.Soft == rdma.Name })
 }
 
-// podOf finds the pod whose namespace a place is.
-func podOf(w kernel.Where, records []record.Record) *record.Record {
+// podOf finds the pod whose namespace a place is, and tells whether the path by which the runtime knew it still leads there. Where
+// it does not, the pod is gone, and others keep its namespace.
+func podOf(w kernel.Where, records []record.Record) (*record.Record, bool) {
 	if w.NetNS == kernel.HostNS || w.NetNS == "" {
-		return nil
+		return nil, false
 	}
 	paths := map[string]bool{plain(w.NetNS): true}
 	for _, h := range w.Holders {
 		if h.Mount != "" {
 			paths[plain(h.Mount)] = true
 		}
-	}
-	for i, r := range records {
-		if paths[plain(r.NetNS.Path)] || w.NetNS == (rdmans.ID{Ino: r.NetNS.Ino}).String() {
-			return &records[i]
+		if h.PID != 0 && h.By == "" {
+			paths[fmt.Sprintf("/proc/%d/ns/net", h.PID)] = true
 		}
 	}
-	return nil
+	for i, r := range records {
+		if paths[plain(r.NetNS.Path)] {
+			return &records[i], true
+		}
+		if w.NetNS == (rdmans.ID{Ino: r.NetNS.Ino}).String() {
+			return &records[i], false
+		}
+	}
+	return nil, false
 }
 
 // plain gives one name to the two that most systems have for /run.

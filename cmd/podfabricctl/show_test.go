@@ -134,6 +134,15 @@ old             rail0    net1       0000:3b:00.4  none   returning  -           
 	}
 }
 
+// TestShowOfADeadPod: who keeps a dead pod's namespace alive is what keeps its devices.
+func TestShowOfADeadPod(t *testing.T) {
+	t.Parallel()
+	out, _ := runShow(t, exampleNode())
+	if want := "net:[4026532009] of pod old, which is gone (nginx (pid 71), evil?[2J (pid 72))"; !strings.Contains(out, want) {
+		t.Errorf("the table lacks %q:\n%s", want, out)
+	}
+}
+
 // squeeze makes every run of blanks two, so that the widths of columns are not compared.
 func squeeze(s string) string {
 	for strings.Contains(s, "   ") {

@@ -42,6 +42,7 @@ type placeView struct {
 	NetNS   *string  `json:"netns"` // "host", a path, or net:[inode]; null: it cannot be seen
 	Pod     *string  `json:"pod"`   // namespace/name; null: no attachment is recorded in that namespace
 	Holders []string `json:"holders"`
+	gone    bool     // the pod's runtime has let go of the namespace, so that the holders are what keeps it
 }
 
 type linkView struct {
@@ -130,8 +131,8 @@ func viewDevice(d kernel.Device, records []record.Record) deviceView {
 
 func viewPlace(w kernel.Where, records []record.Record) placeView {
 	v := placeView{NetNS: orNull(w.NetNS), Holders: holders(w.Holders)}
-	if r := podOf(w, records); r != nil {
-		v.Pod = orNull(r.Pod.String())
+	if r, lives := podOf(w, records); r != nil {
+		v.Pod, v.gone = orNull(r.Pod.String()), !lives
 	}
 	return v
 }
@@ -234,11 +235,13 @@ func deref(s *string) string {
 	return *s
 }
 
-// String is what the table shows of a place: the pod, else the namespace with who holds it.
+// String is what the table shows of a place: the pod, else the namespace with who holds it; both when the pod itself is gone.
 func (p placeView) String() string {
 	switch {
 	case p.NetNS == nil:
 		return "not to be seen"
+	case p.Pod != nil && p.gone:
+		return fmt.Sprintf("%s of pod %s, which is gone (%s)", *p.NetNS, *p.Pod, strings.Join(p.Holders, ", "))
 	case p.Pod != nil:
 		return "pod " + *p.Pod
 	case len(p.Holders) > 0 && p.Holders[0] != *p.NetNS:

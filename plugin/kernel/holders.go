@@ -42,9 +42,9 @@ func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding
 			return nil
 		}
 		for i := range wanted {
-			what, found, err := s.seek(p, wanted[i])
-			if err != nil {
-				return err
+			what, found, seekErr := s.seek(p, wanted[i])
+			if seekErr != nil {
+				return seekErr
 			}
 			if found {
 				wanted[i].found = true

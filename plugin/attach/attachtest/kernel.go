@@ -52,7 +52,8 @@ type netns struct {
 	visible  bool // the path still leads to it
 	returnIn int  // looks until it dies, once it is held
 	dead     bool
-	noIPv6   bool // disable_ipv6 is 1 by default in it
+	noIPv6   bool     // disable_ipv6 is 1 by default in it
+	holders  []string // who can be found to keep it alive, once it is held
 }
 
 // function is a device that can be given to a pod, with what it has by now.

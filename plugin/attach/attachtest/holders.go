@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package attachtest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
+)
+
+// HoldNetNSBy is HoldNetNS by holders that can be found, "sleep (pid 71)" or, by a descriptor alone, "sleep (pid 71, descriptor 5)".
+func (k *Kernel) HoldNetNSBy(path string, looks int, holders ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if ns := k.byPath(path); ns != nil {
+		ns.visible, ns.returnIn, ns.holders = false, looks, holders
+	}
+}
+
+// Send moves what a function has into another namespace, as somebody with root may: its netdev, its RDMA device, or both.
+func (k *Kernel) Send(path string, devices ...attach.Place) {
+	k.in(func() {
+		for _, p := range devices {
+			for _, l := range k.links {
+				if l.name == p.Name && k.label(l.ns) == string(p.NS) {
+					k.relocate(l, k.nsOf(path), p.Name)
+				}
+			}
+			for _, d := range k.rdma {
+				if d.name == p.Name && k.label(d.ns) == string(p.NS) {
+					k.reregister(d, k.nsOf(path))
+				}
+			}
+		}
+	})
+}
+
+// Holders says who keeps the devices of q that are neither at home nor in the pod. A namespace that a path leads to is a living
+// pod's, with a mount and a process.
+func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding, error) {
+	if err := context.Cause(ctx); err != nil {
+		return nil, fmt.Errorf("look for who holds %s: %w", q.Device, err)
+	}
+	k := s.k
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []attach.Holding
+	add := func(what string, ns *netns) {
+		if ns != k.host && ns != s.pod {
+			out = append(out, s.k.holding(what, ns))
+		}
+	}
+	for _, d := range k.rdma {
+		if d.soft && q.Soft != "" && d.name == q.Soft {
+			add("soft RDMA device "+d.name, d.ns)
+		}
+	}
+	if f := k.function(q.Device); f != nil && q.Master.Index == 0 {
+		if f.rdma != nil {
+			add("RDMA device "+f.rdma.name, f.rdma.ns)
+		}
+		if f.link != nil {
+			add("netdev "+f.link.name+" of "+f.ID.String(), f.link.ns)
+		}
+		if pf := k.function(bus.PCI(f.PF)); q.VF && pf != nil && pf.link != nil {
+			add("netdev "+pf.link.name+" of PF "+pf.ID.String(), pf.link.ns)
+		}
+	}
+	return out, nil
+}
+
+func (k *Kernel) holding(what string, ns *netns) attach.Holding {
+	h := attach.Holding{What: what}
+	switch {
+	case ns.visible:
+		h.NS, h.Living = ns.id, true
+		h.By = []string{"mount " + ns.id.Path, fmt.Sprintf("pause (pid %d)", ns.id.Ino%1000)}
+	case len(ns.holders) > 0:
+		h.NS, h.By = attach.NetNS{Path: fmt.Sprintf("/proc/held/%d", ns.id.Ino), Dev: ns.id.Dev, Ino: ns.id.Ino}, ns.holders
+	}
+	return h
+}
+
+// ReleaseNetNS lets what holds a namespace go: after looks more calls of Observe it dies.
+func (k *Kernel) ReleaseNetNS(path string, looks int) {
+	k.in(func() {
+		for _, ns := range k.spaces {
+			if ns != k.host && !ns.visible && ns.id.Path == path {
+				ns.returnIn = looks
+			}
+		}
+	})
+}

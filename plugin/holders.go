@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// outcome is what a release came to beside its error.
+type outcome struct {
+	away  []string         // devices that are in no namespace we can see; empty: all home
+	by    []attach.Holding // where these are and who keeps them there, as far as that can be found out
+	held  bool             // the netdev is not known to be home, so its addresses may still answer
+	notes []string         // warnings
+}
+
+// stillAway says what is away and who keeps it.
+func (o outcome) stillAway() string {
+	text := strings.Join(o.away, ", ")
+	if by := attach.HeldBy(o.by); by != "" {
+		text += ", " + by
+	}
+	return text
+}
+
+// holders says who keeps what is away, with time of its own. That it could not be found out is no reason to fail, and what was found
+// until then is better than nothing.
+func (p *Plugin) holders(ctx context.Context, s Session, q attach.Query) []attach.Holding {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), holderLimit)
+	defer cancel()
+	found, err := s.Holders(ctx, q)
+	if err != nil && len(found) == 0 {
+		p.Log.DebugContext(ctx, "who holds the device cannot be found out", "device", q.Device.String(), "error", err.Error())
+	}
+	return found
+}
+
+// endHolders is the remedy for devices that are held.
+func endHolders(held []attach.Holding) string {
+	if by := attach.Holders(held); by != "" {
+		return "end what keeps the device in a network namespace of its last owner, " + by + "; the runtime tries again by itself"
+	}
+	return "wait until the device has come home from the network namespace of its last owner; the runtime tries again by itself"
+}
+
+// explained adds to a refusal who holds the device, when that is why it was refused.
+func (a *adding) explained(ctx context.Context, refusal error, facts attach.Facts) error {
+	problem := (*netconf.Problem)(nil)
+	if !errors.As(refusal, &problem) || problem.Code != netconf.CodeTryLater || !attach.Hidden(facts) {
+		return refusal
+	}
+	held := a.holders(ctx, a.session, a.query())
+	by := attach.HeldBy(held)
+	if by == "" {
+		return refusal
+	}
+	told := *problem
+	told.Found += ", " + by
+	return &told
+}
