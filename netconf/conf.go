@@ -259,6 +259,11 @@ type Teardown struct {
 	Name       string
 	IPAM       IPAM // Kind, Plugin and Delegate only
 	Request    Request
+	// Kind is the kind that "link" names; empty: it names none.
+	Kind Kind
+	// Alone: the runtime would have passed a "prevResult" and did not, so that no plugin came before podfabric. Runtimes pass one
+	// to DEL from version 0.4.0 on (CNI specification, section DEL), also to the only plugin of a list: its own.
+	Alone bool
 	// Attachments are those that GC must leave ("cni.dev/valid-attachments"); nil: the runtime gave no list, and GC does
 	// nothing.
 	Attachments []Attachment

@@ -2,11 +2,14 @@
 
 package netconf
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // ParseTeardown reads the input of DEL, CHECK, GC and STATUS. It needs one JSON object with a name; of the rest it takes what
 // it can and passes over what it cannot, so that neither an author's mistake nor a newer key keeps a pod from going away.
-// prevResult means nothing here: libcni adds it to every plugin on CHECK and DEL. Errors are *Problem: code 6 for a text that
+// Of prevResult only whether there is one counts here: libcni adds it to every plugin on CHECK and DEL. Errors are *Problem: code 6 for a text that
 // is not a JSON object, 7 for a missing name, 4 for a container ID or interface name that cannot be a file's.
 //
 // An ipam section that ADD would have refused (no type, dhcp, a path for a type) is of kind none: no address can have come
@@ -41,6 +44,10 @@ func ParseTeardown(r Raw) (Teardown, error) {
 		t.IPAM.Delegate = bytes.Clone(r.Stdin)
 	}
 	t.Attachments = attachments(doc.root)
+	if kind := Kind(doc.root.get("link").str()); slices.Contains(allKinds(), kind) {
+		t.Kind = kind
+	}
+	t.Alone = doc.root.get("prevResult") == nil && slices.Contains([]string{"0.4.0", "1.0.0", "1.1.0"}, t.CNIVersion)
 	return t, nil
 }
 

@@ -54,11 +54,42 @@ func TestParseTeardownTakesWhatItCan(t *testing.T) {
 					ContainerID: "c0ffee", IfName: "net1", Path: "/opt/cni/bin", Args: r.Args, Pod: netconf.Pod{Name: "job-0"},
 				},
 			}
+			want.Alone = tt.version == "1.1.0" && tt.name != "prevResult"
 			if want.IPAM.Kind == netconf.IPAMDelegate {
 				want.IPAM.Delegate = []byte(tt.stdin)
 			}
 			if diff := cmp.Diff(want, got, values()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestTeardownTellsWhoCameBefore has what a DEL tells, without a record, of whose an interface is.
+func TestTeardownTellsWhoCameBefore(t *testing.T) {
+	t.Parallel()
+	const prev = `,"prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"net1"}]}`
+	tests := []struct {
+		name, stdin string
+		kind        netconf.Kind
+		alone       bool
+	}{
+		{"one plugin, called bare", `{"cniVersion":"1.1.0","name":"rail0","deviceID":"0000:3b:00.2"}`, "", true},
+		{"version 0.4.0", `{"cniVersion":"0.4.0","name":"rail0"}`, "", true},
+		{"a version that passes no result to DEL", `{"cniVersion":"0.3.1","name":"rail0"}`, "", false},
+		{"no version", `{"name":"rail0"}`, "", false},
+		{"a list, or a runtime that passes the result to the only one", `{"cniVersion":"1.1.0","name":"rail0"` + prev + `}`, "", false},
+		{"named", `{"cniVersion":"1.1.0","name":"rail0","link":"chained"` + prev + `}`, netconf.KindChained, false},
+		{"named, macvlan", `{"cniVersion":"1.1.0","name":"rail0","link":"macvlan"` + prev + `}`, netconf.KindMacvlan, false},
+		{"a kind of tomorrow", `{"cniVersion":"1.1.0","name":"rail0","link":"teleport"}`, "", true},
+		{"not a word", `{"cniVersion":"1.1.0","name":"rail0","link":7}`, "", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got, err := netconf.ParseTeardown(raw(tt.stdin))
+			if err != nil || got.Kind != tt.kind || got.Alone != tt.alone {
+				t.Errorf("kind %q, alone %t, %v; want %q, %t", got.Kind, got.Alone, err, tt.kind, tt.alone)
 			}
 		})
 	}

@@ -107,6 +107,10 @@ func (a *adding) begin(ctx context.Context) error {
 	if a.rec.Before, err = a.homed(facts); err != nil {
 		return err
 	}
+	if a.conf.Kind == netconf.KindVF && facts.VF != nil {
+		wanted := attach.WantedVF(a.conf, *facts.VF)
+		a.rec.VF = &wanted
+	}
 	if err = a.Records.Save(a.rec); err != nil {
 		return fmt.Errorf("record the attachment: %w", err)
 	}
@@ -252,6 +256,9 @@ func (a *adding) publish(
 		return nil, fmt.Errorf("encode the result: %w", err)
 	}
 	a.rec.State, a.rec.Result, a.rec.VF = record.Done, text, facts.VF
+	if a.rec.Master.Index != 0 && a.conf.Previous == nil && facts.Link != nil {
+		a.rec.Own.Index = facts.Link.Index
+	}
 	a.rec.GIDs = ownGIDs(addrs, ports)
 	if err := a.Records.Save(a.rec); err != nil {
 		return nil, fmt.Errorf("record the finished attachment: %w", err)

@@ -59,7 +59,7 @@ func TestDelPaths(t *testing.T) {
 			t.Cleanup(func() { _ = os.Remove(claim) })
 		}, false},
 		{"its record is torn", netnsOf("pod1"), write(`{"version":1,"sta`), false},
-		{"its record is of a newer version", netnsOf("pod1"), write(`{"version":2,"state":"done"}`), false},
+		{"its record is of a newer version", netnsOf("pod1"), write(`{"version":3,"state":"done"}`), false},
 		{"its record is another's", netnsOf("pod1"), write(`{"version":1,"state":"done","owner":{"containerID":"x","ifname":"y"}}`), false},
 		{"its record is a folder", netnsOf("pod1"), func(t *testing.T, m *machine) {
 			t.Helper()
@@ -68,7 +68,7 @@ func TestDelPaths(t *testing.T) {
 		}, false},
 		{"its record is newer and the namespace dead", "", func(t *testing.T, m *machine) {
 			t.Helper()
-			write(`{"version":2,"state":"done"}`)(t, m)
+			write(`{"version":3,"state":"done"}`)(t, m)
 			m.KillNetNS(netnsOf("pod1"))
 		}, false},
 	}

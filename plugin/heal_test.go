@@ -129,7 +129,7 @@ func TestHealLeaves(t *testing.T) {
 			t.Helper()
 			m.change(t, request{pod: "pod1"}, func(r *record.Record) { r.State = record.Intent })
 		}, []string{"team-a/pod1", "cid-pod1", "net1", "rail0"}},
-		{"owner lives, its record is newer", unreadable(`{"version":2,"state":"done"}`), []string{"cid-pod1", "net1", "newer"}},
+		{"owner lives, its record is newer", unreadable(`{"version":3,"state":"done"}`), []string{"cid-pod1", "net1", "newer"}},
 		{"owner lives, its record is torn", unreadable(`{"vers`), []string{"cid-pod1", "net1"}},
 	}
 	for _, tc := range tests {

@@ -8,12 +8,15 @@ import (
 )
 
 // Away names, in words, what of before is neither at home nor in the pod: what the kernel is still bringing home from a
-// namespace that died, or what a process elsewhere holds; and a PF that has to be asked. Empty: there is nothing to wait for. A function that is gone, has
-// lost its driver or got another one has nothing left that could come.
+// namespace that died, or what a process elsewhere holds; and a PF that has to be asked. Empty: there is nothing to wait for. A function that is gone, was
+// made anew, has lost its driver or got another one has nothing left that could come.
 func Away(before, now Facts) []string {
 	var out []string
 	if now.Soft != nil && now.Soft.NS == Elsewhere {
 		out = append(out, "soft RDMA device "+now.Soft.Name)
+	}
+	if before.Master == nil && anew(before.Function, now.Function) {
+		return out
 	}
 	if before.VF != nil && now.VF == nil && now.Function.VF {
 		// A VLAN that stays would be the next pod's.
@@ -44,7 +47,7 @@ func Held(before, now Facts) bool {
 	if before.Master != nil {
 		return now.Link != nil && now.Link.NS != Host
 	}
-	if !now.Function.Exists || now.Function.Driver != before.Function.Driver || before.Link == nil {
+	if !now.Function.Exists || anew(before.Function, now.Function) || now.Function.Driver != before.Function.Driver || before.Link == nil {
 		return now.Link != nil && now.Link.NS == Pod
 	}
 	return now.Link == nil || now.Link.NS != Host
@@ -58,6 +61,9 @@ func Notes(before, now Facts) []string {
 	}
 	if !now.Function.Exists {
 		return []string{"function " + pci + " is gone; there was nothing to restore"}
+	}
+	if anew(before.Function, now.Function) {
+		return []string{fmt.Sprintf("function %s was made anew since; its settings were left as they are", pci)}
 	}
 	if another(before, now) {
 		return []string{fmt.Sprintf("function %s has another RDMA device now (index %d, was %d); its settings were left as they are",

@@ -74,7 +74,9 @@ type Function struct {
 	PFLink string   `json:"pfLink,omitempty"` // the PF's netdev in the host's namespace; empty when it is away
 	PFMTU  int      `json:"pfMTU,omitempty"`  // bytes; 0 when the PF's netdev is away
 	NUMA   int      `json:"numa"`             // -1: no affinity
-	NumVFs int      `json:"numVFs,omitempty"` // VFs that a PF has now
+	// Inode is that of its folder in sysfs: another function that came to the same address has another one. 0: not known.
+	Inode  uint64 `json:"inode,omitempty"`
+	NumVFs int    `json:"numVFs,omitempty"` // VFs that a PF has now
 	// ESwitch is the mode of the PF's embedded switch, "legacy" or "switchdev"; empty: it has none or does not say. It is asked
 	// for together with VF.
 	ESwitch string `json:"eswitch,omitempty"`
@@ -116,12 +118,14 @@ type VFState struct {
 	MaxTxRate int    `json:"maxTxRate"` // Mb/s; 0: no limit
 }
 
-// OwnLink is how the link of an attachment is known in the pod when no function tells: by its kind and MAC, since a pod may
-// rename it, else by kind and name.
+// OwnLink is how the link of an attachment is known in the pod when no function tells: by its index, else by its kind and MAC,
+// since a pod may rename it, else by kind and name.
 type OwnLink struct {
 	Kind string `json:"kind"` // "macvlan", "ipvlan"; of a chained one whatever the plugin before made
 	Name string `json:"name"`
 	MAC  string `json:"mac,omitempty"` // empty: its master's, as an ipvlan's
+	// Index is its index in the pod's namespace, once it was seen there: a pod may rename it and give it another MAC. 0: not known.
+	Index int `json:"index,omitempty"`
 }
 
 // Candidate is a link at home that a selector may mean.

@@ -12,7 +12,7 @@ import (
 // was first seen; those of another device that had the same address do not count. A name that somebody chose since, an
 // operator or udev, stays.
 func Homed(seen, home Facts) Facts {
-	if seen.Master != nil || !sameFunction(seen, home) {
+	if seen.Master != nil || !SameFunction(seen, home) {
 		return seen // what stays at home is called as it is
 	}
 	if l, h := seen.Link, home.Link; l != nil && h != nil && l.NS == Host && h.NS == Host && strayLink(l.Name) {
@@ -28,9 +28,9 @@ func Homed(seen, home Facts) Facts {
 	return seen
 }
 
-// sameFunction compares what an RDMA device keeps for its life. Functions without one have nothing of that kind.
-func sameFunction(a, b Facts) bool {
-	if a.Function.ID != b.Function.ID || (a.RDMA == nil) != (b.RDMA == nil) {
+// SameFunction tells whether two facts are of one function with one RDMA device, by what both keep for their lives.
+func SameFunction(a, b Facts) bool {
+	if a.Function.ID != b.Function.ID || anew(a.Function, b.Function) || (a.RDMA == nil) != (b.RDMA == nil) {
 		return false
 	}
 	return a.RDMA == nil || a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID

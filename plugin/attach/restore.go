@@ -47,6 +47,7 @@ func restoreOwn(before, now Facts) []Step {
 	}
 	s := DelLink{
 		Kind: now.Link.Kind, Master: Lower{Name: before.Master.Name, Index: before.Master.Index}, Link: now.Link.Place, MAC: now.Link.MAC,
+		Index: now.Link.Index,
 	}
 	if s.Kind == string(netconf.KindIPVlan) {
 		s.MAC = "" // its master's, which every ipvlan on it has
@@ -61,7 +62,7 @@ func restoreRDMA(before, now Facts) []Step {
 		return nil
 	}
 	want := dev.Name
-	if before.RDMA != nil && !another(before, now) && !slices.Contains(now.HostRDMA, before.RDMA.Name) {
+	if before.RDMA != nil && before.RDMA.Name != "" && !another(before, now) && !slices.Contains(now.HostRDMA, before.RDMA.Name) {
 		want = before.RDMA.Name
 	}
 	var steps []Step
@@ -83,10 +84,13 @@ func restoreRDMA(before, now Facts) []Step {
 	return steps
 }
 
-// another tells whether the function's RDMA device is not the one of before: the function was made anew, or its driver bound
+// another tells whether the function is not the one of before, or its RDMA device is not: it was made anew, or its driver bound
 // again, and what was recorded is of a device that is no more [review.md 29]. A device in a namespace that cannot be seen
 // shows neither index nor GUID, and is taken for the same.
 func another(before, now Facts) bool {
+	if anew(before.Function, now.Function) {
+		return true
+	}
 	was, is := before.RDMA, now.RDMA
 	if was == nil || is == nil || is.NS == Elsewhere {
 		return false
@@ -94,3 +98,7 @@ func another(before, now Facts) bool {
 	known := was.NodeGUID != "" && is.NodeGUID != ""
 	return was.Index != is.Index || known && was.NodeGUID != is.NodeGUID
 }
+
+// anew tells whether a function came to the address of another one that is no more, as after two writes to sriov_numvfs. An older
+// program's record does not know.
+func anew(was, is Function) bool { return was.Inode != 0 && is.Inode != 0 && was.Inode != is.Inode }

@@ -40,12 +40,13 @@ type AddLink struct {
 	BCQueueLen int    // 0: the kernel's default
 }
 
-// DelLink removes a link made by AddLink, under whatever name it has by now: it is known by its kind and MAC.
+// DelLink removes a link made by AddLink, under whatever name it has by now: it is known by its index, else by its kind and MAC.
 type DelLink struct {
 	Kind   string
 	Master Lower
 	Link   Place
 	MAC    string // empty: its kind, name and master tell
+	Index  int    // of the link, where it was seen; kind and index tell then, also when its master is not at home any more. 0: not known
 }
 
 // VFSetting is one thing that a PF's driver keeps for a VF. Each has a netlink attribute of its own (IFLA_VF_*).

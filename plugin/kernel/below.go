@@ -11,14 +11,16 @@ import (
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// lookBelow adds the master, what is below it, and the attachment's own link in the pod. A master that is gone leaves all three
+// lookBelow adds the master, what is below it, and the attachment's own link in the pod. A master that is gone leaves the first two
 // away.
 func (s *Session) lookBelow(f *attach.Facts, q attach.Query, now seen) error {
+	var err error
 	home := now.links[s.host]
 	i := slices.IndexFunc(home, func(l link.Link) bool { return l.Index == q.Master.Index })
 	if i < 0 {
 		f.Function = attach.Function{Number: -1, NUMA: -1}
-		return nil
+		f.Link, err = s.ownLink(q, now)
+		return err
 	}
 	m := home[i]
 	routed, err := s.routed()
@@ -34,9 +36,6 @@ func (s *Session) lookBelow(f *attach.Facts, q attach.Query, now seen) error {
 	}
 	if err = s.lookBehind(f, below, now); err != nil {
 		return err
-	}
-	if s.pod == nil {
-		return nil
 	}
 	f.Link, err = s.ownLink(q, now)
 	return err
@@ -153,13 +152,31 @@ func carries(l link.Link, routed []int) bool {
 	return slices.Contains(routed, l.Index) || l.Master != 0 && slices.Contains(routed, l.Master)
 }
 
-// ownLink finds the attachment's link in the pod. One that does not sit on the master is another's, or is lost.
+// ownLink finds the attachment's link in the pod: by its index wherever its master is by now, else among those on the master. One
+// that does not sit there is another's, or is lost.
 func (s *Session) ownLink(q attach.Query, now seen) (*attach.Link, error) {
-	on, err := s.sitsOn(s.pod, now.links[s.pod], q.Master.Index)
+	if s.pod == nil {
+		return nil, nil
+	}
+	links := now.links[s.pod]
+	if l, found := indexed(links, q.Own); found {
+		return s.inside(l)
+	}
+	on, err := s.sitsOn(s.pod, links, q.Master.Index)
 	if err != nil {
 		return nil, err
 	}
 	return s.pickOwn(on, q.Own)
+}
+
+// indexed finds the attachment's link by its index. An index is not used again in a namespace unless somebody asks for it, and then
+// the kind is still to fit.
+func indexed(links []link.Link, known attach.OwnLink) (link.Link, bool) {
+	i := slices.IndexFunc(links, func(l link.Link) bool { return known.Index != 0 && l.Index == known.Index && l.Kind == known.Kind })
+	if i < 0 {
+		return link.Link{}, false
+	}
+	return links[i], true
 }
 
 // pickOwn is the facts of the attachment's link among links of the pod; nil: it is not there.
@@ -171,7 +188,13 @@ func (s *Session) pickOwn(links []link.Link, known attach.OwnLink) (*attach.Link
 	if err != nil || !found {
 		return nil, err
 	}
+	return s.inside(l)
+}
+
+// inside is the facts of a link of the pod.
+func (s *Session) inside(l link.Link) (*attach.Link, error) {
 	out := s.described(s.pod, l)
+	var err error
 	out.Addrs, err = addresses(s.pod, l.Index)
 	return out, err
 }

@@ -23,7 +23,7 @@ func (s *Session) function(id bus.ID, now seen) (attach.Function, error) {
 	}
 	out := attach.Function{
 		ID: id, Exists: true, Driver: fn.Driver, VF: fn.VF(), Number: fn.Number, PF: fn.PF, NUMA: fn.NUMA,
-		NumVFs: fn.NumVFs,
+		NumVFs: fn.NumVFs, Inode: fn.Inode,
 	}
 	if id.SF() {
 		out.PF = fn.PCI

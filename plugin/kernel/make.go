@@ -74,15 +74,7 @@ func (s *Session) delLink(v attach.DelLink) error {
 	if err != nil {
 		return err
 	}
-	on, err := s.sitsOn(p, links, v.Master.Index)
-	if err != nil {
-		return err
-	}
-	if v.MAC != "" {
-		// One of another MAC is not the one that was made, whatever its name.
-		on = slices.DeleteFunc(on, func(l link.Link) bool { return l.MAC != v.MAC })
-	}
-	l, found, err := own(on, attach.OwnLink{Kind: v.Kind, Name: v.Link.Name, MAC: v.MAC})
+	l, found, err := s.made(p, links, v)
 	if err != nil || !found {
 		return err
 	}
@@ -91,6 +83,24 @@ func (s *Session) delLink(v attach.DelLink) error {
 		return nil
 	}
 	return err
+}
+
+// made finds the link of a step among those of the pod.
+func (s *Session) made(p *place, links []link.Link, v attach.DelLink) (link.Link, bool, error) {
+	known := attach.OwnLink{Kind: v.Kind, Name: v.Link.Name, MAC: v.MAC, Index: v.Index}
+	if v.Index != 0 {
+		l, found := indexed(links, known)
+		return l, found, nil
+	}
+	on, err := s.sitsOn(p, links, v.Master.Index)
+	if err != nil {
+		return link.Link{}, false, err
+	}
+	if v.MAC != "" {
+		// One of another MAC is not the one that was made, whatever its name.
+		on = slices.DeleteFunc(on, func(l link.Link) bool { return l.MAC != v.MAC })
+	}
+	return own(on, known)
 }
 
 // own picks the link of an attachment: by kind and MAC whatever its name, else by kind and name. More than one with the MAC and

@@ -12,6 +12,10 @@ import (
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
+// homeVersion is the version of a home. It is not that of records, so that a program which cannot read a newer one's records still
+// knows the names to give back.
+const homeVersion = 1
+
 // home is the file names/<device>.
 type home struct {
 	Version int          `json:"version"`
@@ -26,7 +30,7 @@ func (s *Store) SaveHome(dev bus.ID, f attach.Facts) error {
 	if f.Link == nil || f.Link.NS != attach.Host {
 		return nil
 	}
-	if kept, err := s.LoadHome(dev); err == nil && sameDevice(kept, f) {
+	if kept, err := s.LoadHome(dev); err == nil && attach.SameFunction(kept, f) {
 		return nil
 	}
 	root, err := s.write()
@@ -37,7 +41,7 @@ func (s *Store) SaveHome(dev bus.ID, f attach.Facts) error {
 	if err = statedir.Make(root, namesDir); err != nil {
 		return err
 	}
-	text, err := json.MarshalIndent(home{Version: Version, Facts: f}, "", "  ")
+	text, err := json.MarshalIndent(home{Version: homeVersion, Facts: f}, "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode home of %s: %w", dev, err)
 	}
@@ -59,19 +63,10 @@ func (s *Store) LoadHome(dev bus.ID) (attach.Facts, error) {
 	if err := json.Unmarshal(text, &h); err != nil {
 		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is not JSON of a home: " + err.Error()}
 	}
-	if h.Version != Version || h.Facts.Function.ID != dev {
+	if h.Version != homeVersion || h.Facts.Function.ID != dev {
 		return attach.Facts{}, &UnreadableError{File: s.path(nameOf(dev)), Reason: "it is of another version or of another device"}
 	}
 	return h.Facts, nil
 }
 
 func nameOf(dev bus.ID) string { return path.Join(namesDir, dev.String()) }
-
-// sameDevice compares what a device keeps for its life: the RDMA index and GUID. A function without an RDMA device has
-// nothing of that kind, and is taken for the same.
-func sameDevice(a, b attach.Facts) bool {
-	if a.RDMA == nil || b.RDMA == nil {
-		return a.RDMA == b.RDMA
-	}
-	return a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID
-}

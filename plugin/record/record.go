@@ -69,9 +69,6 @@ func (e *ClaimedError) Error() string {
 // Unwrap gives ErrClaimed.
 func (e *ClaimedError) Unwrap() error { return ErrClaimed }
 
-// Version is the version of records that this program writes and the newest that it reads.
-const Version = 1
-
 // State is how far an attachment has come.
 type State string
 
@@ -92,7 +89,8 @@ type IPAM struct {
 
 // Record is one attachment. It holds facts and the result, never steps, so that a newer program can undo an older one's work.
 type Record struct {
-	Version    int              `json:"version"` // set by Save
+	Version    int              `json:"version"`              // set by Save
+	Compatible int              `json:"compatible,omitempty"` // set by Save: the oldest version whose programs may act on it; 0: its own
 	State      State            `json:"state"`
 	Owner      attach.Owner     `json:"owner"`
 	Pod        netconf.Pod      `json:"pod"`
@@ -103,7 +101,7 @@ type Record struct {
 	Master     attach.Lower     `json:"master,omitzero"` // the link at home that the pod's is on; zero: none
 	Own        attach.OwnLink   `json:"own,omitzero"`    // which the pod's link is, where no device tells; the MAC asked for
 	Kind       netconf.Kind     `json:"kind,omitempty"`
-	VF         *attach.VFState  `json:"vf,omitempty"`        // what the PF's driver held for the VF when ADD was done; nil: not set
+	VF         *attach.VFState  `json:"vf,omitempty"`        // what the PF's driver is to hold for the VF, and when ADD was done held; nil: not set
 	FLR        bool             `json:"flr,omitempty"`       // a function-level reset is to be made at DEL
 	Soft       string           `json:"soft,omitempty"`      // name of the soft RoCE device, made or to be made
 	Moved      bool             `json:"moved,omitempty"`     // the RDMA device was moved into the pod
@@ -130,10 +128,12 @@ func (r Record) Subject() string {
 	return r.Owner.IfName
 }
 
-// Decode reads a record. The error says why it is none, in words for a person.
+// Decode reads a record. One of a newer version counts if it says that programs of this version may act on it. The error says why
+// it is none, in words for a person.
 func Decode(text []byte) (Record, error) {
 	var head struct {
-		Version *int `json:"version"`
+		Version    *int `json:"version"`
+		Compatible int  `json:"compatible"`
 	}
 	if err := json.Unmarshal(text, &head); err != nil {
 		return Record{}, fmt.Errorf("it is not JSON of a record: %w", err)
@@ -141,7 +141,7 @@ func Decode(text []byte) (Record, error) {
 	switch {
 	case head.Version == nil:
 		return Record{}, errors.New("it has no version, so podfabric did not write it")
-	case *head.Version > Version:
+	case *head.Version > Version && (head.Compatible < 1 || head.Compatible > Version):
 		return Record{}, fmt.Errorf("a newer podfabric wrote it: its version is %d, this program knows %d", *head.Version, Version)
 	case *head.Version < 1:
 		return Record{}, fmt.Errorf("its version is %d, which never was", *head.Version)
@@ -162,7 +162,7 @@ func Decode(text []byte) (Record, error) {
 }
 
 func encode(r Record) ([]byte, error) {
-	r.Version = Version
+	r.Version, r.Compatible = Version, compatible
 	text, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("encode record: %w", err)

@@ -81,7 +81,7 @@ func TestSaveAndLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Version = record.Version
+	r.Version, r.Compatible = record.Version, 1
 	opts := []cmp.Option{
 		cmpopts.EquateComparable(netip.Addr{}, netip.Prefix{}, bus.ID{}),
 		cmp.Transformer("json", func(m []byte) string { return strings.Join(strings.Fields(string(m)), "") }),
@@ -97,7 +97,7 @@ func TestSaveAndLoad(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %v", path, stat.Mode(), err, mode)
 		}
 	}
-	if text, err := os.ReadFile(filepath.Join(dir, "attachments/4c8e/net1.json")); err != nil || !strings.HasPrefix(string(text), "{\n  \"version\": 1,\n  \"state\": \"done\",\n") {
+	if text, err := os.ReadFile(filepath.Join(dir, "attachments/4c8e/net1.json")); err != nil || !strings.HasPrefix(string(text), "{\n  \"version\": 2,\n  \"compatible\": 1,\n  \"state\": \"done\",\n") {
 		t.Errorf("file begins %.60q, %v", text, err)
 	}
 }
@@ -127,7 +127,9 @@ func TestUnreadable(t *testing.T) {
 		"two":           {`{"version":1,` + rest + `{"version":1,` + rest, "not JSON"},
 		"null":          {"null", "no version"},
 		"foreign":       {`{"pod":"x"}`, "no version"},
-		"newer":         {`{"version":2,"state":"flying"}`, "newer podfabric"},
+		"newer":         {`{"version":3,"state":"flying"}`, "newer podfabric"},
+		"much newer":    {`{"version":4,"compatible":3,` + rest, "newer podfabric"},
+		"newer, no sum": {`{"version":3,"compatible":-1,` + rest, "newer podfabric"},
 		"version 0":     {`{"version":0,` + rest, "never was"},
 		"wrong version": {`{"version":"1",` + rest, "not JSON of a record"},
 		"wrong type":    {`{"version":1,"device":7,` + rest, "version 1"},
@@ -624,7 +626,7 @@ func TestHome(t *testing.T) {
 			t.Errorf("%s: %v, %v", step.what, got.Link, err)
 		}
 	}
-	for _, text := range []string{"{", `{"version":2}`, `{"version":1}`} {
+	for _, text := range []string{"{", `{"version":3}`, `{"version":1}`} {
 		if err := os.WriteFile(filepath.Join(dir, "names", dev2), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -4,6 +4,7 @@ package record
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/statedir"
 	"github.com/podfabric/podfabric/rdmans/bus"
@@ -99,6 +101,28 @@ func (s *Store) load(root *os.Root, o attach.Owner) (Record, error) {
 		return Record{}, &UnreadableError{File: s.path(fileOf(o)), Reason: "it is the record of another attachment, " + r.Owner.String()}
 	}
 	return r, nil
+}
+
+// KindOf gives the kind that a record names, also one that cannot be read, as far as it is JSON; empty: nothing tells. It is for
+// whoever has to do without the rest.
+func (s *Store) KindOf(o attach.Owner) netconf.Kind {
+	if checkOwner(o) != nil {
+		return ""
+	}
+	root, err := s.read()
+	if err != nil {
+		return ""
+	}
+	defer closeRoot(root)
+	text, err := s.readFile(root, fileOf(o))
+	if err != nil {
+		return ""
+	}
+	var r struct {
+		Kind netconf.Kind `json:"kind"`
+	}
+	_ = json.Unmarshal(text, &r) // whatever else is wrong with it
+	return r.Kind
 }
 
 // readFile reads a regular file that no symbolic link leads to.

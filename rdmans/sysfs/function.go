@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
@@ -28,6 +29,9 @@ type Function struct {
 	TotalVFs int      `json:"totalVFs"`         // sriov_totalvfs; 0: not SR-IOV capable
 	NumVFs   int      `json:"numVFs"`           // sriov_numvfs
 	Resets   bool     `json:"-"`                // there is a file reset: it can be reset on its own
+	// Inode is that of its directory, the same in every view (fs/kernfs: one a node, never used twice in a boot): a function that
+	// is made anew at the same address has another one.
+	Inode uint64 `json:"-"`
 	// Net are the netdevs below it that this view's namespace has: net/.
 	Net []string `json:"net,omitempty"`
 	// RDMA are the RDMA devices below it that this view's namespace has: infiniband/.
@@ -100,7 +104,13 @@ func (fn *Function) fill(f *FS, root *os.Root) error {
 
 // fillDevices reads what is below a function, the same on either bus.
 func (fn *Function) fillDevices(root *os.Root) error {
-	var err error
+	own, err := root.Stat(".")
+	if err != nil {
+		return clean("look at its directory", err)
+	}
+	if stat, ok := own.Sys().(*syscall.Stat_t); ok {
+		fn.Inode = stat.Ino
+	}
 	if fn.Net, err = list(root, "net"); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"golang.org/x/sys/unix"
 
 	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/pci"
@@ -48,6 +49,37 @@ func addr(t *testing.T, s string) pci.Addr {
 	return a
 }
 
+// anyInode leaves the folder's inode to TestInode.
+func anyInode() cmp.Option { return cmpopts.IgnoreFields(sysfs.Function{}, "Inode") }
+
+// TestInode holds a function's inode against stat(2), and has it change when the function is made anew at its address.
+func TestInode(t *testing.T) {
+	t.Parallel()
+	f, dir := tree(t)
+	a := addr(t, "0000:3b:00.2")
+	folder, err := filepath.EvalSymlinks(filepath.Join(dir, "bus/pci/devices", a.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stat unix.Stat_t
+	if err = unix.Stat(folder, &stat); err != nil {
+		t.Fatal(err)
+	}
+	got, err := f.Function(a)
+	if err != nil || got.Inode != stat.Ino || got.Inode == 0 {
+		t.Errorf("inode is %d, want %d; %v", got.Inode, stat.Ino, err)
+	}
+	if err := os.Rename(folder, folder+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(folder, os.DirFS(folder+".gone")); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := f.Function(a); err != nil || again.Inode == got.Inode {
+		t.Errorf("made anew: inode is %d again; %v", again.Inode, err)
+	}
+}
+
 func TestFunction(t *testing.T) {
 	t.Parallel()
 	f, _ := tree(t)
@@ -73,7 +105,7 @@ func TestFunction(t *testing.T) {
 			t.Errorf("%s: %v", want.PCI, err)
 			continue
 		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), anyInode()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", want.PCI, diff)
 		}
 		if got.VF() != (want.PCI != pf) {
@@ -84,7 +116,7 @@ func TestFunction(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(tests, all, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(tests, all, cmpopts.EquateEmpty(), anyInode()); diff != "" {
 		t.Errorf("functions (-want +got):\n%s", diff)
 	}
 }

@@ -103,7 +103,8 @@ func (s *Session) delLink(step attach.DelLink) error {
 		out := outOf(ns, l)
 		return out != nil && out.ns == s.k.host && out.index == step.Master.Index
 	}
-	l := s.k.owned(ns, attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC}, step.MAC == "", onMaster)
+	own := attach.OwnLink{Kind: step.Kind, Name: step.Link.Name, MAC: step.MAC, Index: step.Index}
+	l := s.k.owned(ns, own, step.MAC == "" && step.Index == 0, func(l *link) bool { return step.Index == 0 && onMaster(l) })
 	if l == nil {
 		return nil
 	}

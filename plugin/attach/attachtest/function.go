@@ -49,7 +49,7 @@ type VF struct {
 func (k *Kernel) AddPF(spec PF) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := &function{Function: attach.Function{ID: bus.PCI(spec.PCI), Exists: true, Driver: "mlx5_core"}}
+	f := &function{Function: attach.Function{ID: bus.PCI(spec.PCI), Exists: true, Driver: "mlx5_core", Inode: k.newInode()}}
 	if f.ESwitch = spec.ESwitch; f.ESwitch == "" {
 		f.ESwitch = "legacy"
 	}
@@ -65,7 +65,7 @@ func (k *Kernel) AddPF(spec PF) {
 func (k *Kernel) AddSF(spec SF) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	f := &function{Function: attach.Function{ID: spec.ID, Exists: true, Driver: "mlx5_core.sf", PF: spec.PF}}
+	f := &function{Function: attach.Function{ID: spec.ID, Exists: true, Driver: "mlx5_core.sf", PF: spec.PF, Inode: k.newInode()}}
 	f.spec = VF{ID: spec.ID, Link: spec.Link, RDMA: spec.RDMA, Driver: f.Driver}
 	k.functions = append(k.functions, f)
 	k.makeDevices(f)
@@ -77,10 +77,16 @@ func (k *Kernel) AddVF(spec VF) {
 	defer k.mu.Unlock()
 	f := &function{spec: spec, vf: attach.VFState{MAC: noMAC, Proto: plainVLAN, Spoofchk: true, LinkState: "auto"}}
 	f.Function = attach.Function{
-		ID: spec.ID, Exists: true, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA, Resets: true,
+		ID: spec.ID, Exists: true, VF: true, Number: spec.Number, PF: spec.PF, NUMA: spec.NUMA, Resets: true, Inode: k.newInode(),
 	}
 	k.functions = append(k.functions, f)
 	k.makeDevices(f)
+}
+
+// newInode is that of a function's folder in sysfs: none is used twice.
+func (k *Kernel) newInode() uint64 {
+	k.nextInode++
+	return k.nextInode
 }
 
 // noMAC is the administrative MAC of a VF that was given none.

@@ -34,6 +34,7 @@ type Kernel struct {
 
 	nextIndex uint32 // of an RDMA device, never used twice
 	nextLink  int    // ifindex
+	nextInode uint64 // of functions
 	nextIno   uint64
 	gidDelay  int
 	noSoft    error

@@ -77,15 +77,14 @@ func (s *Session) functionFacts(fn *function, asked bool, f *attach.Facts) {
 }
 
 // masterFacts are of the link at home, the first function below it, by the name of its RDMA device, and the link of the
-// attachment itself, which sits on it. A master that is gone leaves all three away.
+// attachment itself, which sits on it. A master that is gone leaves the first two away.
 func (s *Session) masterFacts(q attach.Query, f *attach.Facts) {
 	f.Function = attach.Function{Number: -1, NUMA: -1}
-	l := s.k.masterAt(q.Master.Index)
+	l, pod := s.k.masterAt(q.Master.Index), s.at(attach.Pod)
+	f.Link = s.linkFacts(s.k.owned(pod, q.Own, true, func(x *link) bool { return l != nil && outOf(pod, x) == l }))
 	if l == nil {
 		return
 	}
-	pod := s.at(attach.Pod)
-	f.Link = s.linkFacts(s.k.owned(pod, q.Own, true, func(x *link) bool { return outOf(pod, x) == l }))
 	f.Master = &attach.Master{
 		Name: l.name, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu, Up: l.up, Default: s.k.carries(l),
 	}

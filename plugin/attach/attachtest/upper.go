@@ -180,10 +180,15 @@ func (k *Kernel) podLink(path, name string) *link {
 	return l
 }
 
-// owned finds the link of an attachment in a namespace, among those that are fit: by kind and MAC, since a pod may rename it,
+// owned finds the link of an attachment in a namespace: by its index, fit or not, else among those that are fit: by kind and MAC, since a pod may rename it,
 // and if byName else by its kind and name. Of several with one MAC the name tells.
 func (k *Kernel) owned(ns *netns, own attach.OwnLink, byName bool, fit func(*link) bool) *link {
 	var kind, mac []*link
+	for _, l := range k.links {
+		if ns != nil && l.ns == ns && own.Index != 0 && l.index == own.Index && l.kind == own.Kind {
+			return l
+		}
+	}
 	for _, l := range k.links {
 		if l.ns != ns || l.kind != own.Kind || !fit(l) {
 			continue

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
+	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
+)
+
+// delUnrecorded takes back what may be there without a record: after a reboot /run is empty while a delegate's leases are not, a
+// kill may have come between any two writes, and somebody may have emptied the state folder while the pod ran.
+func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netconf.Teardown) error {
+	rec := unrecorded(owner, t)
+	if err := p.dropLink(ctx, rec); err != nil {
+		return err // its address may still answer
+	}
+	dev, err := p.inside(ctx, rec)
+	if err != nil {
+		return err
+	}
+	if !dev.IsZero() {
+		if rec, err = p.imagine(ctx, rec, dev, t); err != nil {
+			return err
+		}
+		p.logger(rec).WarnContext(ctx, "nothing is recorded of the device in the pod; it is brought home as far as can be known")
+		_, err = p.release(ctx, rec, t.Request.NetNS, "DEL")
+		return err
+	}
+	addrErr := p.releaseAddresses(ctx, rec)
+	if errors.Is(addrErr, delegate.ErrNotFound) {
+		// ADD refuses such a network before it records anything, and the runtime would call DEL for ever.
+		p.logger(rec).WarnContext(ctx, "nothing is recorded, and the IPAM plugin is not there to be asked", "error", addrErr.Error())
+		addrErr = nil
+	}
+	return errors.Join(addrErr, p.Hints.Drop(ctx, hintKey(rec), owner), p.dropUnrecorded(ctx, owner))
+}
+
+// unrecorded is what the DEL of an attachment tells without a record.
+func unrecorded(owner attach.Owner, t netconf.Teardown) record.Record {
+	return record.Record{
+		State: record.Deleting, Owner: owner, Pod: t.Request.Pod, Network: t.Name, Args: t.Request.Args, Path: t.Request.Path,
+		NetNS: attach.NetNS{Path: t.Request.NetNS},
+		IPAM:  record.IPAM{Kind: t.IPAM.Kind, Plugin: t.IPAM.Plugin, Config: t.IPAM.Delegate},
+	}
+}
+
+// guess makes a record in place of one that is gone or cannot be read: the claim names the device.
+func (p *Plugin) guess(ctx context.Context, owner attach.Owner, t netconf.Teardown) (record.Record, error) {
+	rec := unrecorded(owner, t)
+	dev, err := p.Records.ClaimedBy(owner)
+	if errors.Is(err, record.ErrNotFound) {
+		return rec, nil
+	}
+	if err != nil {
+		return rec, fmt.Errorf("look for the claim of %s: %w", owner, err)
+	}
+	return p.imagine(ctx, rec, dev, t)
+}
+
+// inside gives the device behind the interface of the pod that a DEL names, if nobody has a claim on it; zero: there is none.
+func (p *Plugin) inside(ctx context.Context, rec record.Record) (bus.ID, error) {
+	if rec.NetNS.Path == "" {
+		return bus.ID{}, nil
+	}
+	s, err := p.reopen(ctx, rec, rec.NetNS.Path)
+	if err != nil {
+		return bus.ID{}, err
+	}
+	defer func() { _ = s.Close() }()
+	if s.PodNS().IsZero() {
+		return bus.ID{}, nil
+	}
+	found, err := s.Behind(ctx, rec.Owner.IfName)
+	if errors.Is(err, attach.ErrConflict) {
+		return bus.ID{}, nil // the pod has no such interface
+	}
+	if err != nil {
+		return bus.ID{}, fmt.Errorf("look at interface %s in the pod: %w", rec.Owner.IfName, err)
+	}
+	if found.Device.IsZero() {
+		return bus.ID{}, nil
+	}
+	_, err = p.Records.Claimant(found.Device)
+	switch {
+	case errors.Is(err, record.ErrNotFound):
+		return found.Device, nil
+	case err == nil, errors.Is(err, record.ErrUnreadable):
+		return bus.ID{}, nil // its owner's DEL brings it home
+	}
+	return bus.ID{}, fmt.Errorf("look up the claim on %s: %w", found.Device, err)
+}
+
+// imagine gives rec the device and what can be known of it at home: what was kept apart, else nothing but that it was there. Of an
+// interface that another plugin may have brought into the pod only the RDMA device was podfabric's to move.
+func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t netconf.Teardown) (record.Record, error) {
+	rec.Device, rec.Soft = dev, attach.SoftName(rec.Owner)
+	home, homeErr := p.Records.LoadHome(dev)
+	if homeErr == nil {
+		rec.Before = home
+	}
+	if p.movedWhole(rec.Owner, t, homeErr == nil) {
+		return rec, nil
+	}
+	s, err := p.reopen(ctx, rec, t.Request.NetNS)
+	if err != nil {
+		return rec, err
+	}
+	defer func() { _ = s.Close() }()
+	now, err := s.Observe(ctx, query(rec))
+	if err != nil {
+		return rec, fmt.Errorf("observe %s: %w", dev, err)
+	}
+	before := attach.Facts{Mode: now.Mode, Function: now.Function, Link: &attach.Link{}, RDMA: home.RDMA}
+	before.Link.Place = attach.Place{NS: attach.Pod, Name: rec.Owner.IfName}
+	if before.RDMA == nil && now.RDMA != nil && now.RDMA.NS == attach.Pod {
+		atHome := *now.RDMA
+		atHome.NS, before.RDMA = attach.Host, &atHome
+	}
+	rec.Before = before
+	return rec, nil
+}
+
+// movedWhole tells whether podfabric brought a device into the pod with its netdev, and not another plugin before it: as the record
+// says, if that much of it can be read; as the configuration says; because the device was at home when podfabric first saw
+// it; or because no plugin came before. What cannot be known is left where it is: with the pod it comes home by itself.
+func (p *Plugin) movedWhole(owner attach.Owner, t netconf.Teardown, known bool) bool {
+	for _, kind := range []netconf.Kind{p.Records.KindOf(owner), t.Kind} {
+		if kind != "" {
+			return kind != netconf.KindChained
+		}
+	}
+	return known || t.Alone
+}
+
+// dropLink removes the macvlan of an attachment of which no record tells: the MAC that it was given says whose it is. One whose MAC
+// the network chose, and an ipvlan, which has none, cannot be told from another's and go with the namespace.
+func (p *Plugin) dropLink(ctx context.Context, rec record.Record) error {
+	if rec.NetNS.Path == "" {
+		return nil
+	}
+	s, err := p.Open(ctx, rec.NetNS.Path)
+	if errors.Is(err, attach.ErrNoNetNS) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
+	}
+	defer func() { _ = s.Close() }()
+	unlock, err := p.lock(ctx, "attachment "+rec.Owner.String(), "DEL "+rec.Owner.String())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err = p.Records.Load(rec.Owner); err == nil {
+		return nil // an ADD began meanwhile, and the link is its own
+	}
+	own := attach.OwnLink{Kind: string(netconf.KindMacvlan), MAC: attach.OwnMAC(rec.Owner)}
+	now, err := s.Observe(ctx, attach.Query{Own: own})
+	if err != nil {
+		return fmt.Errorf("look for the link of %s: %w", rec.Owner, err)
+	}
+	if now.Link == nil {
+		return nil
+	}
+	step := attach.DelLink{Kind: own.Kind, Link: now.Link.Place, MAC: own.MAC, Index: now.Link.Index}
+	if err := attach.RunAll(ctx, s, []attach.Step{step}); err != nil {
+		return fmt.Errorf("remove the link of %s: %w", rec.Owner, err)
+	}
+	return nil
+}
+
+// dropUnrecorded removes what a write that was cut short leaves: a folder without a record.
+func (p *Plugin) dropUnrecorded(ctx context.Context, owner attach.Owner) error {
+	unlock, err := p.lock(ctx, "attachment "+owner.String(), "DEL "+owner.String())
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if _, err := p.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
+		return nil // an ADD began meanwhile, and its attachment is another DEL's
+	}
+	return p.Records.Drop(owner, bus.ID{})
+}
