@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/podfabric/podfabric/ipam/lease"
@@ -21,6 +22,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/devinfo"
 	"github.com/podfabric/podfabric/plugin/hint"
 	"github.com/podfabric/podfabric/plugin/lock"
+	"github.com/podfabric/podfabric/plugin/printable"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -63,16 +65,53 @@ func New(c Config) *Plugin {
 	}
 }
 
-// ReadNode reads the node's own settings; a missing file is the defaults.
+// nodeMax bounds what is read of the node's settings, in bytes; a node with a thousand rails needs less.
+const nodeMax = 1 << 20
+
+// ReadNode reads the node's own settings; a missing file is the defaults. Whatever stands in the file's place, no verb waits for
+// it: a fifo has no end, and DEL comes by here too.
 func ReadNode(path string) (netconf.Node, error) {
-	data, err := os.ReadFile(path)
+	file, err := regular(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return netconf.ParseNode(nil)
 	}
 	if err != nil {
-		return netconf.Node{}, fmt.Errorf("read %s: %w", path, err)
+		return netconf.Node{}, unreadable(path, err)
+	}
+	data, err := io.ReadAll(io.LimitReader(file, nodeMax+1))
+	if err = errors.Join(err, file.Close()); err == nil && len(data) > nodeMax {
+		err = fmt.Errorf("it is larger than %d bytes: %w", nodeMax, errKind)
+	}
+	if err != nil {
+		return netconf.Node{}, unreadable(path, err)
 	}
 	return netconf.ParseNode(data)
+}
+
+func unreadable(path string, err error) error {
+	return &netconf.Problem{
+		Code: netconf.CodeInvalid, Remedy: "make " + path + " a file that root can read, or remove it", Field: "node.json", Err: err,
+	}
+}
+
+// errKind: what stands at a path is no file to read or write.
+var errKind = errors.New("not a regular file of sensible size")
+
+// regular opens a regular file and waits for nothing: the open of a fifo ends when somebody opens its other end, that of some
+// devices when there is a carrier.
+func regular(path string, flags int, perm fs.FileMode) (*os.File, error) {
+	file, err := os.OpenFile(path, flags|syscall.O_NONBLOCK|syscall.O_NOCTTY, perm)
+	if err != nil {
+		return nil, fmt.Errorf("open the file: %w", err)
+	}
+	stat, err := file.Stat()
+	if err == nil && !stat.Mode().IsRegular() {
+		err = fmt.Errorf("open %s, which is of kind %s: %w", path, stat.Mode().Type(), errKind)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
 }
 
 // logger writes to standard error, and to the node's log file when it names one. Only the node may name it: a path out of a
@@ -86,11 +125,11 @@ func logger(stderr io.Writer, c netconf.Log, level *slog.LevelVar) *slog.Logger 
 	out := stderr
 	if c.File != "" {
 		// The file stays open for the life of the process; a line is one write, so that two processes do not mix.
-		if file, err = os.OpenFile(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
+		if file, err = regular(c.File, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err == nil {
 			out = io.MultiWriter(stderr, file)
 		}
 	}
-	log := slog.New(handler(out, c.Format, level))
+	log := slog.New(handler(printable.Writer(out), c.Format, level))
 	if err != nil {
 		log.Warn("the log file that "+netconf.NodePath+" names cannot be opened", "error", err.Error())
 	}

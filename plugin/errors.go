@@ -17,6 +17,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/plugin/lock"
+	"github.com/podfabric/podfabric/plugin/printable"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
 )
@@ -93,8 +94,9 @@ func answer(code uint, msg, details string) *types.Error {
 // enoent is the text by which Multus takes a failed DEL as done (cni-anchors.md §1.6).
 const enoent = "no such file or directory"
 
-// harmless keeps that text from passing. Every place that makes a system call translates it already; this is the last gate.
+// harmless keeps that text from passing, and what does not print. Every place that makes a system call translates the one
+// already, and netconf quotes what it found; but names of links and processes may come from a pod. This is the last gate.
 func harmless(text string) string {
 	text = strings.ReplaceAll(text, "N"+enoent[1:], enoent) // as strerror words it
-	return strings.ReplaceAll(strings.ReplaceAll(text, enoent, "it does not exist"), "\n", "; ")
+	return printable.Text(strings.ReplaceAll(strings.ReplaceAll(text, enoent, "it does not exist"), "\n", "; "))
 }

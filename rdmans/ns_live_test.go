@@ -172,3 +172,23 @@ func TestWithoutRDMA(t *testing.T) {
 		}
 	}
 }
+
+// TestScanBehindLongMount: a mount with a line longer than any buffer, as an overlay of very many layers has, hides no mount
+// behind it.
+func TestScanBehindLongMount(t *testing.T) {
+	t.Parallel()
+	path, end, err := rdmans.Scratch()
+	must(t, err)
+	defer end()
+	proc := t.TempDir()
+	must(t, os.MkdirAll(filepath.Join(proc, "self/ns"), 0o700))
+	must(t, os.Symlink("/proc/self/ns/net", filepath.Join(proc, "self/ns/net")))
+	table := "30 1 0:27 / /lower rw - overlay overlay rw,lowerdir=" + strings.Repeat("/layer:", 20_000) + "\n" +
+		"31 1 0:4 net:[1] " + path + " rw - nsfs nsfs rw\n"
+	must(t, os.WriteFile(filepath.Join(proc, "self/mountinfo"), []byte(table), 0o600))
+	all, err := rdmans.Scan{Proc: proc}.Namespaces(t.Context())
+	must(t, err)
+	if len(all) != 1 || all[0].Name() != path {
+		t.Errorf("found %+v, want %s", all, path)
+	}
+}

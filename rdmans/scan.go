@@ -3,7 +3,6 @@
 package rdmans
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -237,15 +236,15 @@ func (s Scan) mounts() []string {
 
 // mountsOf gives the mount points of namespaces in a mount table; none of one that cannot be read.
 func mountsOf(table string) []string {
-	f, err := os.Open(table)
+	// Read as a whole: a line may be of any length, as that of an overlay of many layers is, and must not hide those behind it.
+	text, err := os.ReadFile(table)
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
 	var paths []string
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	for line := range strings.Lines(string(text)) {
 		// proc_pid_mountinfo(5): ID, parent, device, root, mount point; the root of an nsfs mount is the namespace's name.
-		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[3], "net:[") {
+		if fields := strings.Fields(line); len(fields) > 4 && strings.HasPrefix(fields[3], "net:[") {
 			paths = append(paths, unescape(fields[4]))
 		}
 	}

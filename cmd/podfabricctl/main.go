@@ -15,6 +15,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	safe "github.com/podfabric/podfabric/plugin/printable"
 )
 
 // version is set by the linker.
@@ -48,9 +50,11 @@ type streams struct {
 	out, err io.Writer
 }
 
-// execute runs one command line and gives the exit code.
+// execute runs one command line and gives the exit code. Whatever a verb prints, a pod may have chosen part of it, as the name
+// of an interface or of a process: it must not speak to the terminal. The one text that goes out as it is are the networks of
+// validate --convert, which came from the user's own files.
 func execute(ctx context.Context, m *machine, args []string, s streams) int {
-	return finish(ctx, newRoot(m, s), args, s)
+	return finish(ctx, newRoot(m, streams{s.in, safe.Writer(s.out), safe.Writer(s.err)}), args, s)
 }
 
 // finish runs a command and turns its error into an exit code.
@@ -67,7 +71,7 @@ func finish(ctx context.Context, cmd *cobra.Command, args []string, s streams) i
 	case errors.Is(err, errFindings):
 		return exitFindings
 	}
-	fmt.Fprintln(s.err, "podfabricctl:", err)
+	fmt.Fprintln(safe.Writer(s.err), "podfabricctl:", err)
 	return exitUnable
 }
 

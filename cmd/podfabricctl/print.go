@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	safe "github.com/podfabric/podfabric/plugin/printable"
 )
 
 // printJSON writes one value, indented. Lists in it must not be nil.
@@ -42,14 +44,15 @@ func table(w io.Writer, rows [][]string) error {
 	return nil
 }
 
-// printable keeps what a pod may have chosen from moving the terminal's cursor.
+// printable makes one cell or line of what a pod may have chosen: neither moves it the terminal's cursor, nor does it begin a
+// line that reads as ours.
 func printable(s string) string {
-	return strings.Map(func(r rune) rune {
+	return safe.Text(strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f {
 			return '?'
 		}
 		return r
-	}, s)
+	}, s))
 }
 
 // orNull gives nil for the zero value, which JSON shows as null.

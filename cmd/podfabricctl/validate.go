@@ -58,7 +58,7 @@ func newValidate(n noder, s streams) *cobra.Command {
 			"and says of each network whether an attachment can succeed: podfabric's own as its ADD judges them, sriov's, macvlan's and others'\n" +
 			"by their plugins' rules. It looks at texts alone: whether a device exists, only ADD finds.",
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.run(n, s, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return a.run(n, s, cmd.OutOrStdout(), args) },
 	}
 	cmd.Flags().BoolVar(&a.json, "json", false, "print a JSON array, also for one network")
 	cmd.Flags().BoolVar(&a.convert, "convert", false, "print the podfabric configurations that replace those of sriov, macvlan, ipvlan and host-device")
@@ -68,7 +68,8 @@ func newValidate(n noder, s streams) *cobra.Command {
 	return cmd
 }
 
-func (a asking) run(n noder, s streams, args []string) error {
+// run judges the files. Converted networks go to raw as they are.
+func (a asking) run(n noder, s streams, raw io.Writer, args []string) error {
 	var j judging
 	var err error
 	if j.node, j.known, err = nodeSettings(n, a.node); err != nil {
@@ -97,7 +98,7 @@ func (a asking) run(n noder, s streams, args []string) error {
 	findings := slices.ContainsFunc(list, func(v verdict) bool { return v.Verdict == reject })
 	switch {
 	case a.convert:
-		err, findings = converted.print(s.out), converted.findings()
+		err, findings = converted.print(raw), converted.findings()
 	case a.json:
 		err = printJSON(s.out, list)
 	default:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -72,7 +73,10 @@ func (f folder) read(subnet netip.Prefix, pool, name string) (Lease, error) {
 
 // names lists a folder, sorted; one that is not there has none.
 func (f folder) names(dir string) ([]string, error) {
-	d, err := f.root.Open(dir)
+	d, err := f.root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0) // not waiting for the other end of a fifo
+	if errors.Is(err, syscall.ENOTDIR) {
+		return nil, fmt.Errorf("read %s: not a folder: %w", f.path(dir), ErrForeign)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -81,9 +85,6 @@ func (f folder) names(dir string) ([]string, error) {
 	}
 	defer d.Close()
 	names, err := d.Readdirnames(-1)
-	if errors.Is(err, syscall.ENOTDIR) {
-		return nil, fmt.Errorf("read %s: not a folder: %w", f.path(dir), ErrForeign)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", f.path(dir), errnoOf(err))
 	}

@@ -62,18 +62,13 @@ func (s Store) Write(path string, info Info) error {
 
 // read gives the file's object; a missing or empty file is an empty one.
 func read(root *os.Root, name string) (map[string]json.RawMessage, error) {
-	stat, err := root.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	text, err := statedir.Read(root, name, sizeMax)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return map[string]json.RawMessage{}, nil
-	}
-	if err != nil {
-		return nil, statedir.Explain(root.Name(), filepath.Join(root.Name(), name), err)
-	}
-	if !stat.Mode().IsRegular() || stat.Size() > sizeMax {
-		return nil, fmt.Errorf("%s of %d bytes: %w", stat.Mode().Type(), stat.Size(), ErrForeign)
-	}
-	text, err := root.ReadFile(name)
-	if err != nil {
+	case errors.Is(err, statedir.ErrKind):
+		return nil, fmt.Errorf("%w: %w", ErrForeign, err)
+	case err != nil:
 		return nil, statedir.Explain(root.Name(), filepath.Join(root.Name(), name), err)
 	}
 	if strings.TrimSpace(string(text)) == "" {

@@ -11,8 +11,10 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/statedir"
 )
 
 // errGone stands for ENOENT in texts: Multus takes an error with the kernel's words for it as a success of DEL.
@@ -71,7 +73,7 @@ func folder(root *os.Root, name string, mode os.FileMode) error {
 
 // names lists a folder; one that does not exist is empty.
 func names(root *os.Root, dir string) ([]string, error) {
-	f, err := root.Open(dir)
+	f, err := root.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -148,6 +150,9 @@ func interfaces(root *os.Root, dir string) ([]string, error) {
 	return ifnames, nil
 }
 
+// fragmentMax bounds what is read of a fragment, in bytes: the largest GID table of a shared port fills a tenth of it.
+const fragmentMax = 4 << 20
+
 // fragments reads those of one sandbox. One that cannot be read is left out with a warning: it costs the pod a rail in the
 // hint, an error would cost it the pod.
 func fragments(root *os.Root, key, container string) (list, []string, error) {
@@ -160,11 +165,14 @@ func fragments(root *os.Root, key, container string) (list, []string, error) {
 	var warnings []string
 	for _, ifname := range ifnames {
 		name := path.Join(dir, ifname+".json")
-		text, err := root.ReadFile(name)
-		if err != nil {
+		text, err := statedir.Read(root, name, fragmentMax)
+		if err != nil && !errors.Is(err, statedir.ErrKind) {
 			return nil, nil, fmt.Errorf("read %s: %w", name, cause(err))
 		}
-		f, err := DecodeFragment(text)
+		var f Fragment
+		if err == nil {
+			f, err = DecodeFragment(text)
+		}
 		if err == nil && f.Owner != (attach.Owner{ContainerID: container, IfName: ifname}) {
 			err = fmt.Errorf("fragment of %s: %w", f.Owner, ErrFragment)
 		}

@@ -39,7 +39,7 @@ func (f *FS) subFunction(id bus.ID) (Function, error) {
 		return Function{}, fmt.Errorf("%s: %w", what, err)
 	}
 	fn := Function{PCI: parent, Aux: id.Aux, Class: on.Class, NUMA: on.NUMA, Number: -1}
-	root, err := f.root.OpenRoot(auxDevices + "/" + id.Aux)
+	root, err := enter(f.root, auxDevices+"/"+id.Aux)
 	if err != nil {
 		return Function{}, clean(what, err)
 	}

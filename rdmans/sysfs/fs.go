@@ -94,11 +94,15 @@ func clean(what string, err error) error {
 // attrSize is the most that one attribute can hold (a page).
 const attrSize = 4096
 
-// read gives the text of an attribute without its final newline.
+// read gives the text of an attribute without its final newline. It waits for nothing: in a tree that is no kernel's, a fifo
+// may stand where an attribute is looked for.
 func read(root *os.Root, name string) (string, error) {
-	file, err := root.Open(name)
+	file, err := root.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return "", clean("read "+name, err)
+	}
+	if stat, statErr := file.Stat(); statErr != nil || !stat.Mode().IsRegular() {
+		return "", clean("read "+name, errors.Join(ErrSyntax, statErr, file.Close()))
 	}
 	text, err := io.ReadAll(io.LimitReader(file, attrSize))
 	if err = errors.Join(err, file.Close()); err != nil {
@@ -120,16 +124,38 @@ func readInt(root *os.Root, name string) (int, error) {
 	return n, nil
 }
 
+// enter opens a directory below root. It looks first: os.Root opens what stands there like a file, and the open of a fifo has
+// no end.
+func enter(root *os.Root, dir string) (*os.Root, error) {
+	stat, err := root.Stat(dir)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // callers say what it was to be
+	}
+	if !stat.IsDir() {
+		return nil, unix.ENOTDIR
+	}
+	return root.OpenRoot(dir) //nolint:wrapcheck // as above
+}
+
+// listMax is more entries than any directory of sysfs that this package lists has: GID tables have up to some thousand.
+const listMax = 1 << 17
+
 // list gives the names in a directory, sorted; none when it does not exist.
 func list(root *os.Root, dir string) ([]string, error) {
-	file, err := root.Open(dir)
+	file, err := root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, clean("list "+dir, err)
 	}
-	names, err := file.Readdirnames(-1)
+	names, err := file.Readdirnames(listMax)
+	if errors.Is(err, io.EOF) {
+		err = nil // it is empty
+	}
+	if err == nil && len(names) == listMax {
+		err = fmt.Errorf("%d entries or more: %w", listMax, ErrSyntax)
+	}
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, clean("list "+dir, err)
 	}

@@ -54,7 +54,7 @@ func (fn Function) ID() bus.ID {
 // Function reads one function, or gives ErrNotExist.
 func (f *FS) Function(a pci.Addr) (Function, error) {
 	fn := Function{PCI: a, Number: -1}
-	root, err := f.root.OpenRoot(pciDevices + "/" + a.String())
+	root, err := enter(f.root, pciDevices+"/"+a.String())
 	if err != nil {
 		return Function{}, clean("PCI function "+a.String(), err)
 	}

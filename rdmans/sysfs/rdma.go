@@ -89,7 +89,7 @@ func (f *FS) LinkLayer(device string) (string, error) {
 
 // Ports reads all ports of a device with their GID tables. ErrNotExist when this view's namespace has no such device.
 func (f *FS) Ports(device string) ([]Port, error) {
-	root, err := f.root.OpenRoot(rdmaClass + "/" + device)
+	root, err := enter(f.root, rdmaClass+"/"+device)
 	if err != nil {
 		return nil, clean("RDMA device "+device, err)
 	}
@@ -111,7 +111,7 @@ func readPorts(device *os.Root) ([]Port, error) {
 		if err != nil {
 			return nil, fmt.Errorf("port %q: %w", name, err)
 		}
-		root, err := device.OpenRoot("ports/" + name)
+		root, err := enter(device, "ports/"+name)
 		if err != nil {
 			return nil, clean("port "+name, err)
 		}
@@ -154,7 +154,7 @@ func (p *Port) fillGIDs(root *os.Root) error {
 		return err
 	}
 	p.TableSize = len(names)
-	table, err := root.OpenRoot("gids")
+	table, err := enter(root, "gids")
 	if err != nil {
 		return clean("gids", err)
 	}
