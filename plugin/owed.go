@@ -57,13 +57,15 @@ func refusal(err error) bool {
 	return slices.ContainsFunc(said, func(no error) bool { return errors.Is(err, no) })
 }
 
-// setting tells whether a step only sets something of a VF at home.
+// setting tells whether a step only sets something of a VF, or of another device, at home.
 func setting(step attach.Step) bool {
 	switch s := step.(type) {
 	case attach.SetVF:
 		return true
 	case attach.SetMAC:
 		return s.Link.NS == attach.Host
+	case attach.SetTraits:
+		return s.Link.NS == attach.Host // a program that the pod put there may be held by a BPF link
 	}
 	return false
 }

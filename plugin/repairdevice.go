@@ -46,8 +46,8 @@ type misnaming struct {
 	steps    []attach.Step
 }
 
-// misnamed compares a device that nobody owns with what was kept of it. Only names count: MTU, MAC and state may be the
-// node's owner's doing.
+// misnamed compares a device that nobody owns with what was kept of it. Only names count: MTU, MAC, state and traits may be
+// the node's owner's doing.
 func (r *repairing) misnamed(ctx context.Context, dev bus.ID) (misnaming, error) {
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
 		return misnaming{}, nil // owned, or not known to be free
@@ -83,7 +83,7 @@ func judgeNames(home, now attach.Facts) misnaming {
 		}
 	}
 	link := *home.Link
-	link.MAC, link.MTU, link.Up = now.Link.MAC, now.Link.MTU, now.Link.Up
+	link.MAC, link.MTU, link.Up, link.Traits = now.Link.MAC, now.Link.MTU, now.Link.Up, nil
 	home.Link = &link
 	m := misnaming{why: strings.Join(why, ", "), steps: attach.Restore(home, now)}
 	switch {

@@ -179,6 +179,7 @@ type Link struct {
 	MTU      int      `json:"mtu"`            // bytes
 	Up       bool     `json:"up"`
 	AltNames []string `json:"altNames,omitempty"`
+	Traits   *Traits  `json:"traits,omitempty"` // nil: not known, as from an older program, or not a function's own
 	// Addrs are the addresses on it, of every scope, as netip.Prefix.Compare orders them. CHECK needs them of a link in the pod.
 	Addrs []netip.Prefix `json:"addrs,omitempty"`
 	// InUse says in words what the node itself does with the link: "it carries the default route", "it is a port of bridge

@@ -107,7 +107,7 @@ func removeForeign(t *testing.T, k *attachtest.Kernel) {
 func TestRestoreAfterAKillAtAnyPointOfDEL(t *testing.T) {
 	t.Parallel()
 	for _, p := range plans() {
-		for m := range 8 {
+		for m := range 12 {
 			for name, e := range extents() {
 				for _, dies := range []bool{false, true} {
 					t.Run(fmt.Sprintf("%s/%d-%s-dies-%t", p.name, m, name, dies), func(t *testing.T) {
@@ -150,6 +150,7 @@ func spoil(sc *scene) {
 	case !sc.before.Function.Userspace():
 		k.RenameLink(dev, "mine")
 		k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
+		k.SetTraits(dev, podTraits())
 	}
 	if sc.before.VF != nil {
 		k.SetVFState(dev, attach.VFState{VLAN: 1, QoS: 1, Spoofchk: !sc.before.VF.Spoofchk, MaxTxRate: 1})

@@ -25,6 +25,9 @@ func (d dice) machine(c *netconf.Conf) *attachtest.Kernel {
 			RDMA: pick(d, "", "mlx5_1"+string(rune('0'+n))),
 		})
 		if d.odds(2) {
+			k.SetTraits(id, d.traits())
+		}
+		if d.odds(2) {
 			v := leftover()
 			v.MAC = pick(d, "", "02:00:00:00:bb:0"+string(rune('0'+n)))
 			k.SetVFState(id, v)
@@ -131,6 +134,9 @@ func random(t *testing.T, d dice, sc *scene) {
 			}
 		case 1:
 			spoil(sc)
+			if own := sc.query.Device; sc.before.Link != nil && !own.IsZero() {
+				sc.k.SetTraits(own, d.traits())
+			}
 		case 2:
 			sc.k.KillNetNS(podPath)
 			sc.s, want = open(t, sc.k, ""), without(sc.start, podPath)

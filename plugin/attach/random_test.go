@@ -4,6 +4,7 @@ package attach_test
 
 import (
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/podfabric/podfabric/netconf"
@@ -61,6 +62,7 @@ func (d dice) facts(kind netconf.Kind) attach.Facts {
 	f := good()
 	f.Mode = pick(d, attach.Exclusive, attach.Shared, attach.NoRDMA)
 	f.Link.Place, f.Link.Up, f.Link.MTU = d.place(pick(d, "ens1f0v4", "net1", "dev0")), d.odds(2), pick(d, 1400, 1500)
+	f.Link.Traits = pick(d, nil, new(d.traits()), new(podTraits()))
 	f.RDMA.NS, f.RDMA.Name, f.RDMA.Index = d.place("").NS, pick(d, "mlx5_4", "ibdev4"), uint32(d.IntN(2))
 	f.HostRDMA, f.HostLinks = pick(d, nil, []string{"mlx5_4"}), pick(d, nil, []string{"ens1f0v4", "net1"})
 	f.VF = &attach.VFState{MAC: "00:00:00:00:00:00", VLAN: d.IntN(2), Proto: "802.1q", Trust: d.odds(2), LinkState: "auto"}
@@ -139,12 +141,14 @@ func touch(t *testing.T, seed uint64, kind netconf.Kind, own bool, was, now atta
 		ok = own && now.Function.VF && was.VF != nil && s.PF == now.Function.PF && s.Number == now.Function.Number
 	case attach.SetUp:
 		ok = own || kind != netconf.KindChained && s.Link.NS == attach.Pod
+	case attach.SetTraits:
+		ok = own && s.Link.NS == attach.Host && was.Link != nil && was.Link.Traits != nil
 	case attach.AddAddr:
 		ok = kind != netconf.KindChained && s.Link.NS == attach.Pod
 	case attach.AddRoute:
 		ok = kind != netconf.KindChained && s.Link.NS == attach.Pod
 	case attach.SetSysctl:
-		ok = kind != netconf.KindChained && s.NS == attach.Pod
+		ok = kind != netconf.KindChained && s.NS == attach.Pod || own && s.NS == attach.Host && strings.HasSuffix(s.Key, "/accept_dad")
 	}
 	if !ok {
 		t.Errorf("seed %d, kind %s: %s\nbefore %+v\nnow %+v", seed, kind, s, was, now)

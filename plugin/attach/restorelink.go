@@ -3,6 +3,7 @@
 package attach
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 )
@@ -33,6 +34,7 @@ func restoreLink(before, now Facts) []Step {
 	if link.Place != home || mtu != 0 && link.MTU != mtu {
 		steps = append(steps, MoveLink{Device: now.Function.ID, From: link.Place, To: home, MTU: [2]int{link.MTU, mtu}})
 	}
+	steps = append(steps, restoreTraits(*was, *link, home, cmp.Or(mtu, link.MTU))...)
 	vf, admin := parted(restoreVF(before, now))
 	steps = append(steps, vf...)
 	if mac {

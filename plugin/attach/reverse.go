@@ -63,6 +63,12 @@ func (s SetAltName) Reverse() Step {
 	return s
 }
 
+// Reverse sets the traits from before.
+func (s SetTraits) Reverse() Step {
+	s.From, s.To = s.To, s.From
+	return s
+}
+
 // Reverse sets the state from before.
 func (s SetUp) Reverse() Step {
 	s.From, s.To = s.To, s.From
@@ -93,6 +99,7 @@ func (DelSoftRoCE) isStep()   {}
 func (SetSysctl) isStep()     {}
 func (SetMAC) isStep()        {}
 func (SetAltName) isStep()    {}
+func (SetTraits) isStep()     {}
 func (SetUp) isStep()         {}
 func (AddAddr) isStep()       {}
 func (DelAddr) isStep()       {}

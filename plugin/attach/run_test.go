@@ -241,6 +241,7 @@ func TestReverseOfAReverseIsTheStep(t *testing.T) {
 		attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/accept_ra", From: "1", To: "0"},
 		attach.SetMAC{Link: at, From: "02:00:00:00:00:01", To: "02:00:00:00:00:02"},
 		attach.SetAltName{Link: at, Name: "rail0", To: true},
+		attach.SetTraits{Link: at, From: podTraits(), To: attach.Traits{Flags: "multicast"}},
 		attach.SetUp{Link: at, To: true},
 		attach.AddAddr{Link: at, Addr: address("10.0.0.1/24").Prefix},
 		attach.AddRoute{Link: at, Dst: address("10.2.0.0/16").Prefix},

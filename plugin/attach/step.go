@@ -122,6 +122,12 @@ type SetAltName struct {
 	From, To bool // whether it has the name
 }
 
+// SetTraits sets those traits of a link that differ, in one RTM_NEWLINK. An XDP program is taken away but never given.
+type SetTraits struct {
+	Link     Place
+	From, To Traits
+}
+
 // SetUp sets a link's administrative state.
 type SetUp struct {
 	Link     Place

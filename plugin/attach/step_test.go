@@ -43,6 +43,10 @@ func TestStepsAndTheirReverses(t *testing.T) {
 		{set(attach.VFSpoofchk), "set spoofchk" + vf4 + "on -> off", "set spoofchk" + vf4 + "off -> on"},
 		{set(attach.VFTrust), "set trust" + vf4 + "off -> on", "set trust" + vf4 + "on -> off"},
 		{set(attach.VFLinkState), "set link_state" + vf4 + "auto -> disable", "set link_state" + vf4 + "disable -> auto"},
+		{
+			attach.SetTraits{Link: at, From: attach.Traits{Flags: "multicast", TxQueue: 1000}, To: attach.Traits{Flags: "multicast", Group: 3}},
+			"set traits of pod/net1: group 0 -> 3, transmit queue 1000 -> 0", "set traits of pod/net1: group 3 -> 0, transmit queue 0 -> 1000",
+		},
 		{attach.AddSoftRoCE{Name: "pf0123456789", Link: at}, "add soft rdma pf0123456789 on pod/net1", "del soft rdma pf0123456789"},
 		{attach.DelSoftRoCE{Name: "pf0123456789"}, "del soft rdma pf0123456789", ""},
 		{attach.AddAddr{Link: at, Addr: address("10.0.0.1/24").Prefix}, "add address 10.0.0.1/24 to pod/net1", "del address 10.0.0.1/24 from pod/net1"},

@@ -104,6 +104,11 @@ func (s SetAltName) String() string {
 }
 
 // String gives the step on one line.
+func (s SetTraits) String() string {
+	return fmt.Sprintf("set traits of %s: %s", s.Link, s.From.Changes(s.To))
+}
+
+// String gives the step on one line.
 func (s SetUp) String() string {
 	if s.To {
 		return fmt.Sprintf("set %s up", s.Link)

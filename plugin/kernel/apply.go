@@ -45,6 +45,8 @@ func (s *Session) Apply(ctx context.Context, step attach.Step) error {
 		return s.setMAC(v)
 	case attach.SetAltName:
 		return s.setAltName(v)
+	case attach.SetTraits:
+		return s.setTraits(v)
 	case attach.SetUp:
 		return s.setUp(v)
 	case attach.AddAddr:
@@ -105,6 +107,14 @@ func (s *Session) setAltName(v attach.SetAltName) error {
 		return err
 	}
 	return p.links.SetAltName(l.Index, v.Name, v.To)
+}
+
+func (s *Session) setTraits(v attach.SetTraits) error {
+	p, l, err := s.named(v.Link)
+	if err != nil || attach.Traits(l.Traits) == v.To {
+		return err
+	}
+	return p.links.SetTraits(l.Index, l.Traits, link.Traits(v.To))
 }
 
 func (s *Session) setUp(v attach.SetUp) error {

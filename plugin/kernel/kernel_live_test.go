@@ -142,9 +142,18 @@ func TestStepsEnsure(t *testing.T) {
 	p := newPod(t)
 	s := p.open(t)
 	at := attach.Place{NS: attach.Pod, Name: "net1"}
+	fresh := attach.Traits{
+		Flags: "multicast", TxQueue: 1000, LinkMode: "default", Broadcast: "ff:ff:ff:ff:ff:ff", GSO: 65536, GSOSegs: 65535, GRO: 65536,
+		GSOIPv4: 65536, GROIPv4: 65536,
+	}
+	other := attach.Traits{
+		Flags: "allmulti debug promisc", Alias: "rail 0", Group: 42, TxQueue: 7, LinkMode: "dormant", Broadcast: "01:02:03:04:05:06", GSO: 4096, GSOSegs: 3,
+		GRO: 4097, GSOIPv4: 4098, GROIPv4: 4099,
+	}
 	steps := []attach.Step{
 		attach.SetMAC{Link: attach.Place{NS: attach.Pod, Name: "peer1"}, From: "02:00:00:00:00:02", To: "02:00:00:00:00:01"},
 		attach.SetAltName{Link: attach.Place{NS: attach.Pod, Name: "peer1"}, Name: "rail0", To: true},
+		attach.SetTraits{Link: at, From: fresh, To: other},
 		attach.SetSysctl{NS: attach.Pod, Key: "net/ipv6/conf/net1/accept_ra", From: "1", To: "0"},
 		attach.AddAddr{Link: at, Addr: netip.MustParsePrefix("10.1.0.1/24")},
 		attach.AddAddr{Link: at, Addr: netip.MustParsePrefix("fd00:1::1/64")},
@@ -188,6 +197,7 @@ func TestStepsOnWhatIsNotThere(t *testing.T) {
 		attach.SetUp{Link: none, To: true},
 		attach.SetMAC{Link: none, To: "02:00:00:00:00:01"},
 		attach.SetAltName{Link: none, Name: "rail0"},
+		attach.SetTraits{Link: none, To: attach.Traits{Group: 1}},
 		attach.AddAddr{Link: none, Addr: prefix},
 		attach.AddRoute{Link: none, Dst: prefix},
 		attach.AddAddr{Link: attach.Place{NS: attach.Elsewhere, Name: "net1"}, Addr: prefix},

@@ -243,6 +243,7 @@ func (s *Session) link(id bus.ID, now seen) (*attach.Link, error) {
 			continue
 		}
 		out := s.described(p, l)
+		out.Traits = new(attach.Traits(l.Traits))
 		if p == s.host {
 			out.InUse, err = p.links.Uses(l, now.links[p])
 			return out, err

@@ -37,17 +37,18 @@ type NetNSState struct {
 
 // LinkState is one netdev.
 type LinkState struct {
-	AltNames []string  `json:"altNames"`
-	Type     string    `json:"type"`
-	Kind     string    `json:"kind"`
-	MAC      string    `json:"mac"`
-	MTU      int       `json:"mtu"`
-	Up       bool      `json:"up"`
-	Master   string    `json:"master"` // name; empty: none
-	Lower    string    `json:"lower"`  // name of the netdev below; empty: none here
-	Parent   bus.ID    `json:"parent"`
-	Addrs    []string  `json:"addrs"` // address, scope, whether it has a lifetime
-	VFs      []link.VF `json:"vfs"`
+	AltNames []string    `json:"altNames"`
+	Type     string      `json:"type"`
+	Kind     string      `json:"kind"`
+	MAC      string      `json:"mac"`
+	MTU      int         `json:"mtu"`
+	Up       bool        `json:"up"`
+	Master   string      `json:"master"` // name; empty: none
+	Lower    string      `json:"lower"`  // name of the netdev below; empty: none here
+	Parent   bus.ID      `json:"parent"`
+	Addrs    []string    `json:"addrs"` // address, scope, whether it has a lifetime
+	VFs      []link.VF   `json:"vfs"`
+	Traits   link.Traits `json:"traits"`
 }
 
 // FunctionState is one function.
@@ -135,7 +136,7 @@ func (s *Session) state(p *place, pfs map[bus.ID]bool) (NetNSState, error) {
 func linkState(c *link.Conn, l link.Link, names map[int]string, pf bool) (LinkState, error) {
 	out := LinkState{
 		AltNames: l.AltNames, Type: l.Type, Kind: l.Kind, MAC: l.MAC, MTU: l.MTU, Up: l.Up, Master: names[l.Master],
-		Lower: names[l.Lower], Parent: l.Parent,
+		Lower: names[l.Lower], Parent: l.Parent, Traits: l.Traits,
 	}
 	addrs, err := c.Addrs(l.Index)
 	if err != nil {

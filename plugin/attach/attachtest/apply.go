@@ -43,6 +43,8 @@ func (s *Session) apply(step attach.Step, half bool) error {
 				l.alt = append(l.alt, step.Name)
 			}
 		})
+	case attach.SetTraits:
+		return s.setTraits(step)
 	case attach.SetUp:
 		return s.setUp(step)
 	case attach.AddAddr:

@@ -56,6 +56,9 @@ func (k *Kernel) dumpLink(l *link) []string {
 	for _, x := range l.lowers {
 		lines = append(lines, fmt.Sprintf("%s on %s/%s mode %q vlan %d device %d", head, k.label(x.ns), x.name, l.mode, l.vid, l.devID))
 	}
+	if changes := freshTraits().Changes(l.traits); changes != "" {
+		lines = append(lines, head+" traits "+changes)
+	}
 	if l.peer != nil {
 		lines = append(lines, fmt.Sprintf("%s pairs with %s/%s", head, k.label(l.peer.ns), l.peer.name))
 	}

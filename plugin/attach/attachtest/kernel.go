@@ -89,8 +89,10 @@ type link struct {
 	maxMTU  int
 	up      bool
 	carrier bool
-	dflt    bool       // the node's default route leads through it
-	local   netip.Addr // IPv6 link-local address that the kernel has made; zero: none
+	traits  attach.Traits // kept wherever the link goes
+	heldXDP bool          // by a BPF link
+	dflt    bool          // the node's default route leads through it
+	local   netip.Addr    // IPv6 link-local address that the kernel has made; zero: none
 	addrs   []netip.Prefix
 	routes  []route
 	sysctls map[string]string
@@ -149,7 +151,10 @@ func octets(mac string) [6]byte {
 func (k *Kernel) newLink(l link) *link {
 	k.nextLink++
 	l.index = k.nextLink
-	l.sysctls = freshSysctls(l.ns)
+	if l.traits == (attach.Traits{}) {
+		l.traits = freshTraits()
+	}
+	l.sysctls = freshSysctls(l.ns, l.traits)
 	if l.maxMTU == 0 {
 		l.maxMTU = 65536
 	}
@@ -163,13 +168,18 @@ func (k *Kernel) newLink(l link) *link {
 	return &l
 }
 
-// freshSysctls are what an interface has that is new in its namespace [review.md lab 9]. addr_gen_mode is there once it is not 0.
-func freshSysctls(ns *netns) map[string]string {
+// freshSysctls are what an interface has that is new in its namespace [review.md lab 9]. addr_gen_mode is there once it is not 0,
+// accept_dad once it is not 1.
+func freshSysctls(ns *netns, traits attach.Traits) map[string]string {
 	off := "0"
 	if ns.noIPv6 {
 		off = "1"
 	}
-	return map[string]string{"accept_ra": "1", "autoconf": "1", "disable_ipv6": off}
+	out := map[string]string{"accept_ra": "1", "autoconf": "1", "disable_ipv6": off}
+	if strings.Contains(traits.Flags, "noarp") {
+		out[acceptDAD] = "-1" // ipv6_add_dev
+	}
+	return out
 }
 
 func (k *Kernel) newDevice(d device) *device {

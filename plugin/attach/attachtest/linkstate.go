@@ -17,10 +17,10 @@ func (s *Session) setSysctl(step attach.SetSysctl) error {
 		return conflict("find sysctl %s", step.Key)
 	}
 	done := func(l *link) bool {
-		return l.sysctls[key] == step.To || key == addrGenMode && step.To == "0" && l.sysctls[key] == ""
+		return l.sysctls[key] == step.To || l.sysctls[key] == "" && step.To == usual(key)
 	}
 	return s.setLink(attach.Place{NS: step.NS, Name: ifname}, done, func(l *link) {
-		if l.sysctls[key] = step.To; key == addrGenMode && step.To == "0" {
+		if l.sysctls[key] = step.To; step.To == usual(key) {
 			delete(l.sysctls, key) // as a new link has it
 		}
 		if l.up {
@@ -29,7 +29,15 @@ func (s *Session) setSysctl(step attach.SetSysctl) error {
 	})
 }
 
-const addrGenMode = "addr_gen_mode"
+const (
+	addrGenMode = "addr_gen_mode"
+	acceptDAD   = "accept_dad"
+)
+
+// usual is what a key stands for that a link has not; empty: a link has it always.
+func usual(key string) string {
+	return map[string]string{addrGenMode: "0", acceptDAD: "1"}[key]
+}
 
 func (s *Session) setMAC(step attach.SetMAC) error {
 	l := s.linkOf(step.Link)

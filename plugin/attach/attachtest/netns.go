@@ -94,7 +94,7 @@ func (k *Kernel) die(ns *netns) {
 func (k *Kernel) relocate(l *link, ns *netns, name string) {
 	k.nextLink++
 	l.ns, l.name, l.index = ns, name, k.nextLink
-	l.up, l.addrs, l.routes, l.sysctls, l.inUse = false, nil, nil, freshSysctls(ns), nil
+	l.up, l.addrs, l.routes, l.sysctls, l.inUse = false, nil, nil, freshSysctls(ns, l.traits), nil
 	l.local, l.dflt = netip.Addr{}, false
 	k.release(l)
 	for _, d := range slices.Clone(k.rdma) {

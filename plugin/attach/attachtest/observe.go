@@ -123,10 +123,14 @@ func (s *Session) linkFacts(l *link) *attach.Link {
 	}
 	addrs := slices.Clone(l.addrs)
 	slices.SortFunc(addrs, netip.Prefix.Compare)
-	return &attach.Link{
+	out := &attach.Link{
 		Place: attach.Place{NS: s.from(l.ns), Name: l.name}, Index: l.index, Type: l.typ, Kind: l.kind, MAC: l.address(), MTU: l.mtu,
 		Up: l.up, AltNames: slices.Clone(l.alt), Addrs: addrs, InUse: s.k.uses(l),
 	}
+	if !l.dev.IsZero() {
+		out.Traits = new(l.traits)
+	}
+	return out
 }
 
 // uses says what the node does with a link: what a test says, and what can be seen of bonds, uppers and routes beside it.
