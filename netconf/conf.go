@@ -259,6 +259,8 @@ type Teardown struct {
 	Name       string
 	IPAM       IPAM // Kind, Plugin and Delegate only
 	Request    Request
+	// Device is what "deviceID" or "pciBusID" names; zero: nothing that is a device.
+	Device bus.ID
 	// Kind is the kind that "link" names; empty: it names none.
 	Kind Kind
 	// Alone: the runtime would have passed a "prevResult" and did not, so that no plugin came before podfabric. Runtimes pass one

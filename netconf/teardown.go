@@ -4,7 +4,10 @@ package netconf
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
+
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // ParseTeardown reads the input of DEL, CHECK, GC and STATUS. It needs one JSON object with a name; of the rest it takes what
@@ -47,6 +50,7 @@ func ParseTeardown(r Raw) (Teardown, error) {
 	if kind := Kind(doc.root.get("link").str()); slices.Contains(allKinds(), kind) {
 		t.Kind = kind
 	}
+	t.Device, _ = bus.Parse(cmp.Or(doc.root.get("deviceID").str(), doc.root.get("pciBusID").str()))
 	t.Alone = doc.root.get("prevResult") == nil && slices.Contains([]string{"0.4.0", "1.0.0", "1.1.0"}, t.CNIVersion)
 	return t, nil
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/rdmans/bus"
+	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
 // Nothing that an author can get wrong may fail a DEL.
@@ -53,6 +55,9 @@ func TestParseTeardownTakesWhatItCan(t *testing.T) {
 				Request: netconf.Request{
 					ContainerID: "c0ffee", IfName: "net1", Path: "/opt/cni/bin", Args: r.Args, Pod: netconf.Pod{Name: "job-0"},
 				},
+			}
+			if strings.Contains(tt.stdin, "deviceID") {
+				want.Device = bus.PCI(pci.Addr{Bus: 0x3b, Function: 2})
 			}
 			want.Alone = tt.version == "1.1.0" && tt.name != "prevResult"
 			if want.IPAM.Kind == netconf.IPAMDelegate {

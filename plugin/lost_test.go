@@ -110,6 +110,27 @@ func TestDelLeavesWhatOthersClaim(t *testing.T) {
 	m.same(t, "DEL of a container that never was, with a path that leads to a pod's namespace", before)
 }
 
+// TestDelAfterARefusal: the name was taken by another plugin's device, ADD was refused, and the runtime calls DEL all the same.
+func TestDelAfterARefusal(t *testing.T) {
+	t.Parallel()
+	for name, r := range map[string]request{
+		"VF": {pod: "pod1", dev: 3}, "device": {pod: "pod1", of: otherPF(), keys: `"device":"ens2f0"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Exclusive)
+			m.pod("pod1")
+			m.Give(vfAddr(6), netnsOf("pod1"), "net1")
+			before := m.state(t)
+			if err := m.add(t, r); err == nil {
+				t.Fatal("ADD: no error")
+			}
+			m.mustDel(t, r)
+			m.same(t, "ADD that was refused, and DEL", before)
+		})
+	}
+}
+
 // TestDelOfANewerRecord: what a newer program, or nobody, can read still tells whether another plugin brought the netdev.
 func TestDelOfANewerRecord(t *testing.T) {
 	t.Parallel()

@@ -282,3 +282,28 @@ func TestDelOfALinkThatNobodyRecorded(t *testing.T) {
 		})
 	}
 }
+
+// A driver that was bound again makes another device, which no longer gets the old one's settings; what ADD had set is taken away all
+// the same, also when ADD was killed before it could say that it was done.
+func TestVLANOfAKilledADDGoesThoughTheDriverWasBoundAgain(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	r := request{pod: "pod1", dev: 3, keys: `"deviceID":"0000:3b:00.3","vlan":100,"trust":"on"`}
+	start := m.VFState(vfAddr(3))
+	for at := range m.callsOf(t, func() error { return m.add(t, r) }) {
+		if at == 0 {
+			m.mustDel(t, r)
+		}
+		m.trap.set(at, killed)
+		dies(func() { _ = m.add(t, r) })
+		hit := m.trap.hit
+		m.trap.clear()
+		m.Rebind(vfAddr(3), "")
+		m.mustDel(t, r)
+		if got := m.VFState(vfAddr(3)); got != start {
+			t.Fatalf("killed at %s: the PF holds %+v, want %+v", hit, got, start)
+		}
+		m.renew()
+	}
+}

@@ -21,7 +21,7 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 	if err := p.dropLink(ctx, rec); err != nil {
 		return err // its address may still answer
 	}
-	dev, err := p.inside(ctx, rec)
+	dev, err := p.inside(ctx, rec, t)
 	if err != nil {
 		return err
 	}
@@ -64,8 +64,10 @@ func (p *Plugin) guess(ctx context.Context, owner attach.Owner, t netconf.Teardo
 	return p.imagine(ctx, rec, dev, t)
 }
 
-// inside gives the device behind the interface of the pod that a DEL names, if nobody has a claim on it; zero: there is none.
-func (p *Plugin) inside(ctx context.Context, rec record.Record) (bus.ID, error) {
+// inside gives the device behind the interface of the pod that a DEL names, if it is the one that the configuration names, or else one
+// that podfabric knows from home, and nobody has a claim on it; zero: there is none. The name alone says nothing: it may be why
+// an ADD was refused, and another plugin's.
+func (p *Plugin) inside(ctx context.Context, rec record.Record, t netconf.Teardown) (bus.ID, error) {
 	if rec.NetNS.Path == "" {
 		return bus.ID{}, nil
 	}
@@ -84,7 +86,7 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record) (bus.ID, error) 
 	if err != nil {
 		return bus.ID{}, fmt.Errorf("look at interface %s in the pod: %w", rec.Owner.IfName, err)
 	}
-	if found.Device.IsZero() {
+	if found.Device.IsZero() || !p.named(found.Device, t) {
 		return bus.ID{}, nil
 	}
 	_, err = p.Records.Claimant(found.Device)
@@ -95,6 +97,15 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record) (bus.ID, error) 
 		return bus.ID{}, nil // its owner's DEL brings it home
 	}
 	return bus.ID{}, fmt.Errorf("look up the claim on %s: %w", found.Device, err)
+}
+
+// named tells whether a DEL can be of an attachment of dev.
+func (p *Plugin) named(dev bus.ID, t netconf.Teardown) bool {
+	if !t.Device.IsZero() {
+		return t.Device == dev
+	}
+	_, err := p.Records.LoadHome(dev)
+	return err == nil
 }
 
 // imagine gives rec the device and what can be known of it at home: what was kept apart, else nothing but that it was there. Of an
