@@ -8,11 +8,11 @@ SBIN    ?= /usr/local/bin
 
 NEED    := e2e/lab/need
 GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)'
-TESTRUN := go run ./e2e/testrun $(if $(PKG),-pkg '$(PKG)') $(if $(RUN),-run '$(RUN)') $(if $(V),-v)
+TESTRUN := go run ./e2e/testrun $(if $(PKG),-pkg '$(PKG)') $(if $(RUN),-run '$(RUN)') $(if $(COUNT),-count '$(COUNT)') $(if $(FULL),-full) $(if $(V),-v)
 
 .PHONY: help
 help:
-	@echo 'Targets (PKG=name and RUN=regexp narrow the tests, V=1 shows all they print):'
+	@echo 'Targets (PKG=name and RUN=regexp narrow the tests, COUNT=n repeats guest tests on one boot, V=1 shows all they print):'
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1\t\2/p' Makefile | while IFS="$$(printf '\t')" read -r t h; do printf '  %-12s %s\n' "$$t" "$$h"; done
 
 .PHONY: build
@@ -44,6 +44,11 @@ test-netns: ## the tests that make network namespaces of this machine's kernel
 test-lab: ## the tests that run in the emulated node
 	@$(NEED) root amd64 go
 	$(TESTRUN) -env guest
+
+.PHONY: test-kill
+test-kill: ## kill the plugin everywhere, in the emulated node; FULL=1: everywhere and with every aftermath (hours)
+	@$(NEED) root amd64 go
+	e2e/test-kill $(if $(RUN),-run '$(RUN)') $(if $(FULL),-full) $(if $(V),-v)
 
 .PHONY: lab
 lab: ## build the emulated node (once, two minutes; cached outside the checkout)

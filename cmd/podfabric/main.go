@@ -26,13 +26,13 @@ func main() {
 	started := time.Now()
 	p := plugin.New(plugin.Config{
 		Node: func() (netconf.Node, error) { return plugin.ReadNode(netconf.NodePath) },
-		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
+		Open: machine(func(ctx context.Context, netns string) (plugin.Session, error) {
 			s, err := kernel.New().Open(ctx, netns)
 			if err != nil {
 				return nil, err // not s: a nil *Session in the interface would not be nil
 			}
 			return s, nil
-		},
+		}),
 		Version: version,
 	})
 	about := "podfabric " + version + ": CNI plugin that gives a pod an SR-IOV function and its RDMA device. " +

@@ -106,6 +106,10 @@ func runMachine(ctx context.Context, o options, root, work string, pkg listed, r
 	if err != nil {
 		return err
 	}
+	prof.seconds *= max(o.count, 1)
+	if o.full {
+		prof.seconds *= fullFactor
+	}
 	dir, err := os.MkdirTemp(work, path.Base(pkg.ImportPath)+".")
 	if err != nil {
 		return fmt.Errorf("make a work folder: %w", err)
@@ -129,6 +133,13 @@ func runMachine(ctx context.Context, o options, root, work string, pkg listed, r
 			return err
 		}
 	}
+	for _, tags := range prof.variants {
+		out := filepath.Join(extra, "podfabric-"+tags)
+		tags = "lab," + strings.ReplaceAll(tags, "+", ",")
+		if err := buildStatic(ctx, root, "build", "-tags", tags, "-trimpath", "-o", out, "./cmd/podfabric"); err != nil {
+			return err
+		}
+	}
 	script := filepath.Join(dir, "script")
 	if err := os.WriteFile(script, []byte(guestScript(prof, o)), 0o755); err != nil {
 		return fmt.Errorf("write the guest's script: %w", err)
@@ -141,6 +152,9 @@ func runMachine(ctx context.Context, o options, root, work string, pkg listed, r
 	return r.checkConsole(relative(pkg.ImportPath), console)
 }
 
+// fullFactor is how much longer than its profile says a package may take that is told to leave nothing out.
+const fullFactor = 20
+
 // guestScript makes the node and becomes the tests. The limit is a little below the machine's own, so that a hung test ends
 // with Go's list of goroutines.
 func guestScript(p profile, o options) string {
@@ -148,10 +162,17 @@ func guestScript(p profile, o options) string {
 	if o.run != "" {
 		run = " -test.run '" + strings.ReplaceAll(o.run, "'", `'\''`) + "'"
 	}
+	full := ""
+	if o.full {
+		full = "FULL=1 "
+	}
+	if o.count > 1 {
+		run += " -test.count " + strconv.Itoa(o.count)
+	}
 	return fmt.Sprintf(`#!/bin/bash
 ./prepare --mode %s --vfs %d --rdmasim %s || exit 1
-cd test && exec ./test -test.v=test2json -test.timeout %ds%s
-`, p.mode, p.vfs, p.rdmasim, max(p.seconds-45, 10), run)
+cd test && %sexec ./test -test.v=test2json -test.timeout %ds%s
+`, p.mode, p.vfs, p.rdmasim, full, max(p.seconds-45, 10), run)
 }
 
 func (p profile) bootCommand(ctx context.Context, root, script, exe, bin, testdata, console string) *exec.Cmd {

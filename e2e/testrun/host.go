@@ -95,7 +95,7 @@ func testNames(p listed) (tests, error) {
 
 // runHost runs go test for the packages of this machine: those of host and of netns, together or apart.
 func runHost(ctx context.Context, o options, root string, r *report) error {
-	all, err := goList(ctx, root, "./...")
+	all, err := goList(ctx, root, "-tags", "faults", "./...")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,8 @@ func runHost(ctx context.Context, o options, root string, r *report) error {
 // hostArgs are go test's flags; nil if nothing is to run. Only a run of one of the two environments has to select by name.
 func hostArgs(o options, live []string) ([]string, error) {
 	// -count=1: a cached result of a test that looks at the kernel, or at being root, says nothing.
-	args := []string{"test", "-json", "-count=1"}
+	// -tags faults: the fault injector has tests too; nothing else is built otherwise with it but what it is injected into.
+	args := []string{"test", "-json", "-count=1", "-tags=faults"}
 	if o.race {
 		args = append(args, "-race")
 	}

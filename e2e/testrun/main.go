@@ -2,7 +2,7 @@
 
 // Testrun runs the project's tests where each belongs, and counts them.
 //
-//	go run ./e2e/testrun [-env host,netns,guest] [-pkg NAME] [-run REGEXP] [-v]
+//	go run ./e2e/testrun [-env host,netns,guest] [-pkg NAME] [-run REGEXP] [-count N] [-full] [-v]
 //
 // There are three environments:
 //
@@ -13,6 +13,8 @@
 // A skipped test is a failure, and so is a package without tests that e2e/untested.json does not excuse: what is not run must be
 // seen not to run. The last line is "N passed, N failed, 0 skipped"; with -minimum, a run with fewer tests in an environment
 // than e2e/minimum.json says fails as well.
+//
+// A line that a test prints and that begins with "| " is shown even when the test passes, without the mark.
 //
 // A guest package says in a comment of one of its files how its machine is to be booted; see [profile].
 package main
@@ -47,6 +49,8 @@ type options struct {
 	pkg     string
 	run     string
 	race    bool
+	count   int  // rounds of a guest package on one boot
+	full    bool // guest packages leave nothing out
 	minimum bool
 	verbose bool
 }
@@ -69,6 +73,8 @@ func mainErr() error {
 	flag.StringVar(&o.pkg, "pkg", "", "only packages whose import path ends in `NAME`")
 	flag.StringVar(&o.run, "run", "", "only tests that match `REGEXP`, as go test's -run")
 	flag.BoolVar(&o.race, "race", false, "run host and netns tests with the race detector")
+	flag.IntVar(&o.count, "count", 1, "run guest tests `N` times on one boot, whose time limit is N times its package's")
+	flag.BoolVar(&o.full, "full", false, "set FULL=1 for guest tests, which then leave nothing out, and let a boot take as long as that needs")
 	flag.BoolVar(&o.minimum, "minimum", false, "fail if fewer tests ran than e2e/minimum.json says")
 	flag.BoolVar(&o.verbose, "v", false, "print the output of passing tests too")
 	flag.Parse()

@@ -14,16 +14,16 @@ import (
 // profile is how a guest package wants its machine to be booted. It stands in a comment line of its own in one of the
 // package's test files; what is not said has the value below.
 //
-//	//lab:boot pfs=2 vfs=4 mode=exclusive rdmasim=all memory=2048 cpus=2 seconds=300 bin=./e2e/guest/x peers=plugins/macvlan,libcni
+//	//lab:boot pfs=2 vfs=4 mode=exclusive rdmasim=all memory=2048 cpus=2 seconds=300 bin=./e2e/guest/x peers=plugins/macvlan,libcni variants=faults
 //
 // pfs and vfs are the NICs and the VFs of each; mode is the RDMA namespace mode; rdmasim names the PCI functions that get a
 // simulated RDMA device: all, none, or a comma list. bin lists main packages that, like podfabric's own, are to be found on the
-// guest's PATH; peers other people's, each a tool of a module below e2e/peers, or such a module's own program. A package's
-// testdata folder goes along.
+// guest's PATH; peers other people's, each a tool of a module below e2e/peers, or such a module's own program. variants lists build
+// tags, some joined by a plus: with each the plugin is there once more, as podfabric-TAGS. A package's testdata folder goes along.
 type profile struct {
 	pfs, vfs, memory, cpus, seconds int
 	mode, rdmasim                   string
-	bin, peers                      []string
+	bin, peers, variants            []string
 }
 
 const directive = "//lab:boot"
@@ -72,6 +72,8 @@ func (p *profile) set(field string) error {
 		p.bin = strings.Split(value, ",")
 	case key == "peers" && value != "":
 		p.peers = strings.Split(value, ",")
+	case key == "variants" && value != "":
+		p.variants = strings.Split(value, ",")
 	default:
 		return fmt.Errorf("%w: %q", errProfile, field)
 	}

@@ -21,6 +21,9 @@ type event struct {
 	Output     string
 }
 
+// tableMark begins a line of output that a reader is to see though the test passes.
+const tableMark = "| "
+
 // counts are the results of one environment. Subtests count like tests.
 type counts struct {
 	passed, failed, skipped int
@@ -81,6 +84,8 @@ func (r *report) take(e event, envOf func(pkg, test string) string, noTests func
 	case "output":
 		if r.verbose && !strings.HasPrefix(e.Output, "=== ") {
 			fmt.Fprint(r.out, e.Output)
+		} else if line, ok := strings.CutPrefix(e.Output, tableMark); ok {
+			fmt.Fprint(r.out, line)
 		}
 		r.output[key] = append(r.output[key], e.Output)
 	case "build-output":

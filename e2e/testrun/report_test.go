@@ -82,6 +82,11 @@ func TestReport(t *testing.T) {
 			},
 			last: "0 passed, 1 failed, 0 skipped", prints: "a.go:1: undefined",
 		},
+		{
+			name:   "a marked line is shown though the test passes",
+			events: []string{`{"Action":"output","Package":"p","Test":"TestA","Output":"| 7 of 7\n"}`, pass},
+			ok:     true, last: "1 passed, 0 failed, 0 skipped", prints: "7 of 7\nhost",
+		},
 		{name: "nothing ran", last: "0 passed, 1 failed, 0 skipped", prints: "no test ran"},
 		{name: "no event", events: []string{"go: no module", pass}, ok: true, last: "1 passed, 0 failed, 0 skipped", prints: "go: no module"},
 	} {
@@ -148,6 +153,7 @@ func TestParseProfile(t *testing.T) {
 	standard := profile{pfs: 2, vfs: 4, memory: 2048, cpus: 2, seconds: 300, mode: "exclusive", rdmasim: "all"}
 	changed := standard
 	changed.pfs, changed.mode, changed.rdmasim, changed.bin = 8, "shared", "0000:01:00.0,0000:01:10.0", []string{"./e2e/guest/ipam"}
+	changed.variants = []string{"faults", "faults+recordnext"}
 	for _, tc := range []struct {
 		name, source string
 		want         profile
@@ -157,7 +163,7 @@ func TestParseProfile(t *testing.T) {
 		{name: "bare", source: "package x\n\n//lab:boot\n", want: standard, found: true},
 		{
 			name:   "all",
-			source: "//lab:boot pfs=8 mode=shared rdmasim=0000:01:00.0,0000:01:10.0 bin=./e2e/guest/ipam\n",
+			source: "//lab:boot pfs=8 mode=shared rdmasim=0000:01:00.0,0000:01:10.0 bin=./e2e/guest/ipam variants=faults,faults+recordnext\n",
 			want:   changed, found: true,
 		},
 		{name: "unknown key", source: "//lab:boot pf=8\n", bad: true},
@@ -173,6 +179,28 @@ func TestParseProfile(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got, cmp.AllowUnexported(profile{})); !tc.bad && diff != "" {
 				t.Errorf("profile (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestGuestScript(t *testing.T) {
+	t.Parallel()
+	p := profile{seconds: 300, mode: "shared", vfs: 3, rdmasim: "all"}
+	for _, tc := range []struct {
+		name string
+		o    options
+		want string // the last line
+	}{
+		{"all", options{}, "cd test && exec ./test -test.v=test2json -test.timeout 255s"},
+		{"some", options{run: "It's"}, `cd test && exec ./test -test.v=test2json -test.timeout 255s -test.run 'It'\''s'`},
+		{"rounds", options{count: 20}, "cd test && exec ./test -test.v=test2json -test.timeout 255s -test.count 20"},
+		{"everything", options{full: true, count: 1}, "cd test && FULL=1 exec ./test -test.v=test2json -test.timeout 255s"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			if got := lastLine(guestScript(p, tc.o)); got != tc.want {
+				t.Errorf("got %s\nwant %s", got, tc.want)
 			}
 		})
 	}
@@ -200,7 +228,7 @@ func TestHostArgs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != nil {
-				got = got[3:]
+				got = got[4:]
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)

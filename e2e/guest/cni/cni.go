@@ -8,6 +8,7 @@ package cni
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,7 +22,7 @@ import (
 	"testing"
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/e2e/guest/node"
 	"github.com/podfabric/podfabric/plugin/hint"
@@ -40,6 +41,8 @@ type Call struct {
 	UID         string // of the pod; empty: outside Kubernetes
 	Args        string // more CNI_ARGS
 	Path        string // CNI_PATH; empty: node.Bin
+	Plugin      string // the binary in node.Bin; empty: podfabric
+	Env         []string
 }
 
 // Failure is a CNI error as the plugin prints it.
@@ -115,10 +118,9 @@ func (c Call) Check(t testing.TB) *Failure {
 	return failure
 }
 
-// Run calls a verb. What the plugin logs goes to the test's log.
-func (c Call) Run(t testing.TB, verb string) ([]byte, *Failure) {
-	t.Helper()
-	cmd := exec.Command(filepath.Join(node.Bin, "podfabric"))
+// Command is the process of a verb, not yet started.
+func (c Call) Command(verb string) *exec.Cmd {
+	cmd := exec.Command(filepath.Join(node.Bin, cmp.Or(c.Plugin, "podfabric")))
 	cmd.Stdin = strings.NewReader(c.Conf)
 	args := "IgnoreUnknown=1;K8S_POD_NAMESPACE=tests;K8S_POD_NAME=" + c.ContainerID
 	if c.UID != "" {
@@ -127,19 +129,23 @@ func (c Call) Run(t testing.TB, verb string) ([]byte, *Failure) {
 	if c.Args != "" {
 		args += ";" + c.Args
 	}
-	path, ifname := c.Path, c.IfName
-	if path == "" {
-		path = node.Bin
-	}
-	if ifname == "" {
-		ifname = "net1"
-	}
-	cmd.Env = append(os.Environ(), "CNI_COMMAND="+verb, "CNI_CONTAINERID="+c.ContainerID, "CNI_IFNAME="+ifname,
-		"CNI_NETNS="+c.NetNS, "CNI_PATH="+path, "CNI_ARGS="+args)
+	cmd.Env = slices.Concat(os.Environ(), c.Env, []string{
+		"CNI_COMMAND=" + verb, "CNI_CONTAINERID=" + c.ContainerID, "CNI_IFNAME=" + c.ifname(), "CNI_NETNS=" + c.NetNS,
+		"CNI_PATH=" + cmp.Or(c.Path, node.Bin), "CNI_ARGS=" + args,
+	})
+	return cmd
+}
+
+func (c Call) ifname() string { return cmp.Or(c.IfName, "net1") }
+
+// Run calls a verb. What the plugin logs goes to the test's log.
+func (c Call) Run(t testing.TB, verb string) ([]byte, *Failure) {
+	t.Helper()
+	cmd := c.Command(verb)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	t.Logf("%s %s/%s: %v\n%s%s", verb, c.ContainerID, ifname, err, stdout.Bytes(), stderr.Bytes())
+	t.Logf("%s %s/%s: %v\n%s%s", verb, c.ContainerID, c.ifname(), err, stdout.Bytes(), stderr.Bytes())
 	if err == nil {
 		return stdout.Bytes(), nil
 	}
@@ -204,7 +210,7 @@ func Look(t testing.TB) Node {
 	if err != nil {
 		t.Fatalf("look at the node: %v", err)
 	}
-	return Node{s, files(t)}
+	return Node{s, Files(t)}
 }
 
 // Unchanged fails the test for everything that is not as it was.
@@ -219,13 +225,13 @@ func (n Node) Unchanged(t testing.TB) {
 	for _, line := range kernel.Diff(n.devices, now.devices) {
 		t.Errorf("the node changed: %s", line)
 	}
-	if diff := cmp.Diff(n.files, now.files); diff != "" {
+	if diff := gocmp.Diff(n.files, now.files); diff != "" {
 		t.Errorf("the state folder changed (-before +now):\n%s", diff)
 	}
 }
 
-// files lists what the plugin keeps of attachments. Locks and home names stay for the boot and say nothing of one.
-func files(t testing.TB) []string {
+// Files lists what the plugin keeps of attachments, below StateDir. Locks and home names stay for the boot and say nothing of one.
+func Files(t testing.TB) []string {
 	t.Helper()
 	var out []string
 	err := filepath.WalkDir(StateDir, func(path string, d fs.DirEntry, err error) error {
