@@ -59,7 +59,7 @@ func (n *modeNode) write(t *testing.T, files map[string]string) {
 	}
 }
 
-func must(t *testing.T, err error) {
+func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -226,22 +227,27 @@ func (t *tape) real(link string) (string, error) {
 // attrMax is the most that one attribute holds (a page).
 const attrMax = 4096
 
+// read gives an attribute on one line: a line of its own might be taken for the head of a file of the archive. It waits for
+// nothing, whatever stands there.
 func (t *tape) read(name string) (string, error) {
-	f, err := t.root.Open(name)
+	f, err := t.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
 	defer f.Close()
+	if stat, statErr := f.Stat(); statErr != nil || !stat.Mode().IsRegular() {
+		return "", fmt.Errorf("read %s, which is no attribute: %w", name, errors.Join(fs.ErrInvalid, statErr))
+	}
 	text := make([]byte, attrMax)
 	n, err := f.Read(text)
 	if n == 0 && err != nil {
 		return "", fmt.Errorf("read %s: %w", name, err)
 	}
-	return strings.TrimSpace(string(text[:n])), nil
+	return printable(strings.TrimSpace(string(text[:n]))), nil
 }
 
 func (t *tape) list(dir string) ([]string, error) {
-	f, err := t.root.Open(path.Clean(dir))
+	f, err := t.root.OpenFile(path.Clean(dir), os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -53,13 +53,23 @@ func (t *tape) archive(facts []byte) []byte {
 	a := &txtar.Archive{Comment: []byte("Recorded by podfabricctl record, version " + version + ". Addresses are replaced, PCI addresses and names are not.\n")}
 	var links strings.Builder
 	for _, name := range sorted(t.links) {
-		fmt.Fprintf(&links, "%s -> %s\n", t.mask.names(name), t.mask.names(t.links[name]))
+		fmt.Fprintf(&links, "%s -> %s\n", t.shown(name), t.shown(t.links[name]))
 	}
 	a.Files = append(a.Files, txtar.File{Name: "symlinks", Data: []byte(links.String())}, txtar.File{Name: "netlink.json", Data: append(facts, '\n')})
 	for _, name := range sorted(t.files) {
-		a.Files = append(a.Files, txtar.File{Name: t.mask.names(name), Data: []byte(t.mask.names(t.files[name]) + "\n")})
+		a.Files = append(a.Files, txtar.File{Name: t.shown(name), Data: []byte(t.shown(t.files[name]) + "\n")})
 	}
 	return txtar.Format(a)
+}
+
+// shown gives a name or a text as it stands in the archive: a pod may have renamed an interface that came home since, and a text
+// that begins like the head of a file would be one.
+func (t *tape) shown(s string) string {
+	s = printable(t.mask.names(s))
+	if rest, found := strings.CutPrefix(s, "-- "); found {
+		return `\u002d- ` + rest
+	}
+	return s
 }
 
 func sorted(m map[string]string) []string {

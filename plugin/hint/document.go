@@ -11,6 +11,7 @@ import (
 	"github.com/podfabric/podfabric/nccl"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/printable"
 	"github.com/podfabric/podfabric/rdmans/pci"
 )
 
@@ -90,7 +91,8 @@ func (p pod) render() ([]file, error) {
 	if err != nil {
 		return nil, fmt.Errorf("render %s: %w", fabricFile, err)
 	}
-	return []file{{fabricFile, append(text, '\n')}, {ncclFile, conf}}, nil
+	// JSON lets pass what turns the direction of writing; whoever looks at the file on the node has a terminal.
+	return []file{{fabricFile, []byte(printable.Text(string(text)) + "\n")}, {ncclFile, conf}}, nil
 }
 
 func (p pod) document() Document {
