@@ -6,208 +6,320 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 )
 
-// aftermath is what comes after a process was killed or lost all its parts in the middle of a verb.
-type aftermath struct {
-	name string
-	do   func(t *testing.T, m *machine, r request)
+// verb is one that is killed: what a kind's pod must have behind it before, the call, and what is to be done at last.
+type verb struct {
+	name  string
+	ready func(t testing.TB, m *machine, k kind)
+	do    func(t testing.TB, m *machine, k kind) error
+	end   func(t testing.TB, m *machine, k kind) // nil: nothing is
+	dead  bool                                   // the pod's namespace died before it
+	all   bool                                   // of whole kinds each state is put before all aftermaths, not only each point before one
 }
 
-func aftermaths() []aftermath {
-	other := func(r request) request {
-		r.pod = "pod2"
-		return r
+// verbs are ADD and DEL, and the others that bring devices home.
+func verbs() []verb {
+	add := func(t testing.TB, m *machine, k kind) error { t.Helper(); return m.add(t, k.request) }
+	added := func(t testing.TB, m *machine, k kind) {
+		t.Helper()
+		k.prepare(m)
+		m.mustAdd(t, k.request)
 	}
-	dead := func(m *machine, r request) {
-		m.KillNetNS(netnsOf(r.pod))
+	died := func(t testing.TB, m *machine, k kind) {
+		t.Helper()
+		added(t, m, k)
+		m.KillNetNS(netnsOf(k.pod))
 	}
-	return []aftermath{
-		{"DEL", func(t *testing.T, m *machine, r request) { t.Helper(); m.mustDel(t, r) }},
-		{"ADD again, DEL", func(t *testing.T, m *machine, r request) {
+	return []verb{
+		{name: "ADD", ready: func(_ testing.TB, m *machine, k kind) { k.prepare(m) }, do: add, all: true},
+		{name: "DEL", ready: added, do: func(t testing.TB, m *machine, k kind) error { t.Helper(); return m.del(t, k.request) }, all: true},
+		{name: "GC", ready: died, do: func(t testing.TB, m *machine, _ kind) error { t.Helper(); return m.gc(t) }, dead: true},
+		{name: "repair", ready: died, do: func(t testing.TB, m *machine, _ kind) error {
 			t.Helper()
-			// A DEL that was killed before it wrote anything leaves a whole attachment, and ADD is not idempotent.
-			if err := m.add(t, r); err != nil {
-				answered(t, err, 7, "DEL the attachment")
-			}
-			m.mustDel(t, r)
-		}},
-		{"netns died, DEL", func(t *testing.T, m *machine, r request) { t.Helper(); dead(m, r); m.mustDel(t, r) }},
-		{"netns died, DEL without a path", func(t *testing.T, m *machine, r request) {
+			_, err := m.plugin.Repair(t.Context(), m, false)
+			return err
+		}, dead: true},
+		{name: "ADD after a dead pod", ready: func(t testing.TB, m *machine, k kind) {
 			t.Helper()
-			dead(m, r)
-			raw := r.raw()
-			raw.NetNS = ""
-			must(t, m.plugin.Del(t.Context(), raw))
-		}},
-		{"netns dies slowly, DEL", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			m.HoldNetNS(netnsOf(r.pod), 4)
-			m.mustDel(t, r)
-			m.KillNetNS(netnsOf(r.pod)) // the DEL of one with nothing inside does not wait for it
-		}},
-		{"netns died and its path is another's, DEL", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			dead(m, r)
-			m.pod(r.pod)
-			m.mustDel(t, r)
-		}},
-		{"netns died, GC", func(t *testing.T, m *machine, r request) { t.Helper(); dead(m, r); must(t, m.gc(t)) }},
-		{"GC, DEL", func(t *testing.T, m *machine, r request) { t.Helper(); must(t, m.gc(t)); m.mustDel(t, r) }},
-		{"netns died, ADD of another pod, its DEL, GC", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			dead(m, r)
-			m.mustAdd(t, other(r))
-			if !strings.Contains(m.Dump(), "link /run/netns/pod2/net1 ") {
-				t.Errorf("pod2 has no interface:\n%s", m.Dump())
-			}
-			m.mustDel(t, other(r))
-			must(t, m.gc(t))
-		}},
-		{"DEL by another pod's ADD while the netns lives", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			switch err := m.add(t, other(r)); {
-			case err == nil: // nothing was left in its way
-			case strings.Contains(r.keys, "master"): // no device to ask for, but perhaps the same address or MAC
-				readable(t, err)
-			default:
-				answered(t, err, 11, "team-a/pod1", "cid-pod1", "net1", "rail0")
-			}
-			m.mustDel(t, r)
-			m.mustDel(t, other(r))
-		}},
+			m.pod("pod0")
+			k.prepareFor(m, "pod0")
+			m.mustAdd(t, k.of("pod0"))
+			m.KillNetNS(netnsOf("pod0"))
+			k.prepare(m)
+		}, do: add, end: func(t testing.TB, m *machine, k kind) { t.Helper(); m.mustDel(t, k.of("pod0")) }},
 	}
 }
 
-func killKinds() []kind {
-	return some("moved, dual, rail, MTU, up at home", "moved, delegate", "shared", "soft, delegate", "macvlan, delegate", "device by name",
-		"VF with settings")
+// wholes are the kinds that differ in what is done to the machine or in who hands out addresses.
+func wholes() []kind {
+	return some("moved", "moved, dual, rail, MTU, up at home", "moved, no address", "moved, delegate", "shared", "soft, delegate",
+		"macvlan, delegate", "macvlan, passthru", "ipvlan on a VLAN", "device by name", "sub-function", "VF with settings", "VF of a program",
+		"chained behind host-device", "chained behind macvlan")
 }
 
-// TestAddKilledAnywhere kills ADD before each of its calls and half way through each, and lets all its parts fail from there on.
-func TestAddKilledAnywhere(t *testing.T) {
+// after are the aftermaths that can follow: nobody adds or holds what is dead.
+func (v verb) after() []aftermath {
+	if !v.dead {
+		return aftermaths()
+	}
+	return slices.DeleteFunc(aftermaths(), func(a aftermath) bool { return !a.dead })
+}
+
+// TestKilledAnywhere kills each verb on each kind of attachment before each of its calls and half way through each, and lets all
+// its parts fail from there on. What it leaves is put before every aftermath, and in the end the node is as it was. The points
+// come from counting the calls of a run that nothing disturbs, so that a new step is covered the day it is written.
+//
+// Points that leave the machine in one state share its aftermaths: the process that could tell them apart is dead. Each point is
+// followed by one aftermath, in turn, and each state that ADD and DEL of a kind of wholes leave by all.
+func TestKilledAnywhere(t *testing.T) {
 	t.Parallel()
-	for _, k := range killKinds() {
-		for _, after := range aftermaths() {
-			t.Run(k.name+"/"+after.name, func(t *testing.T) {
-				t.Parallel()
-				m := newMachine(t, k.mode)
-				m.pod("pod1")
-				m.pod("pod2")
-				before := m.state(t)
-				n := m.callsOf(t, func() error { return m.add(t, k.request) })
-				m.mustDel(t, k.request)
-				for at := range n {
-					for _, how := range []strike{killed, killHalf, forGood} {
-						m.trap.set(at, how)
-						var err error
-						died := dies(func() { err = m.add(t, k.request) })
-						what := fmt.Sprintf("ADD whose call %d, %s, was %s", at, m.trap.hit, how)
-						m.trap.clear()
-						if died == (how == forGood) || !died && err == nil {
-							t.Fatalf("%s: died %t, error %v", what, died, err)
+	sum := &tally{}
+	t.Run("all", func(t *testing.T) {
+		for _, k := range kinds() {
+			for _, v := range verbs() {
+				t.Run(k.name+"/"+v.name, func(t *testing.T) {
+					t.Parallel()
+					synctest.Test(t, func(t *testing.T) {
+						p := &product{kind: k, verb: v, all: v.all && slices.ContainsFunc(wholes(), func(w kind) bool { return w.name == k.name })}
+						p.run(t)
+						for _, text := range p.dirt {
+							t.Error(text)
 						}
-						after.do(t, m, k.request)
-						if !m.same(t, "after "+what, before) || t.Failed() {
-							t.Fatal(what)
-						}
-						m.renew()
-					}
-				}
-			})
+						sum.add(p)
+					})
+				})
+			}
+		}
+	})
+	sum.log(t)
+}
+
+// product is all points of one verb on one kind before all aftermaths.
+type product struct {
+	kind  kind
+	verb  verb
+	all   bool                   // each state before all aftermaths
+	skip  func(step string) bool // steps that are not made after the kill; nil: all are
+	after []aftermath            // nil: all that can follow
+
+	m           *machine
+	alive, gone []string // the states that the aftermaths must end in
+	states      map[string]*state
+	points      int
+	runs        int
+	steps       map[string]bool // kinds of steps that a point was before or in
+	dirt        []string
+}
+
+// point is where and how a verb was struck.
+type point struct {
+	at  int
+	how strike
+}
+
+// state is one in which kills leave the machine.
+type state struct {
+	point point // one of those that lead to it
+	n     int   // how many do
+	todo  []aftermath
+	next  int
+}
+
+// dirtMax is how many dirty combinations are told of one kind and verb.
+const dirtMax = 3
+
+func (p *product) run(t *testing.T) {
+	t.Helper()
+	p.states, p.steps = map[string]*state{}, map[string]bool{}
+	if p.after == nil {
+		p.after = p.verb.after()
+	}
+	p.ends(t)
+	p.machine(t)
+	p.verb.ready(t, p.m, p.kind)
+	n := p.m.callsOf(t, func() error { return p.verb.do(t, p.m, p.kind) })
+	p.m = nil
+	for at := range n {
+		for _, how := range []strike{killed, killHalf, forGood} {
+			p.points++
+			key, what := p.kill(t, point{at, how})
+			s := p.states[key]
+			if s == nil {
+				s = &state{point: point{at, how}, todo: p.after}
+				p.states[key] = s
+			}
+			s.n++
+			p.then(t, what, s)
+		}
+	}
+	for key, s := range p.states {
+		for p.all && s.next < len(s.todo) && len(p.dirt) < dirtMax {
+			again, what := p.kill(t, s.point)
+			if again != key {
+				t.Fatalf("%s left another state than before:\n%s\nwas\n%s", what, again, key)
+			}
+			p.then(t, what, s)
 		}
 	}
 }
 
-// TestDelKilledAnywhere does the same to DEL.
-func TestDelKilledAnywhere(t *testing.T) {
-	t.Parallel()
-	for _, k := range killKinds() {
-		for _, after := range aftermaths() {
-			t.Run(k.name+"/"+after.name, func(t *testing.T) {
-				t.Parallel()
-				m := newMachine(t, k.mode)
-				m.pod("pod1")
-				m.pod("pod2")
-				before := m.state(t)
-				m.mustAdd(t, k.request)
-				n := m.callsOf(t, func() error { return m.del(t, k.request) })
-				for at := range n {
-					for _, how := range []strike{killed, killHalf, forGood} {
-						m.mustAdd(t, k.request)
-						m.trap.set(at, how)
-						dies(func() { _ = m.del(t, k.request) })
-						what := fmt.Sprintf("DEL whose call %d, %s, was %s", at, m.trap.hit, how)
-						m.trap.clear()
-						after.do(t, m, k.request)
-						if !m.same(t, "after "+what, before) || t.Failed() {
-							t.Fatal(what)
-						}
-						m.renew()
-					}
-				}
-			})
+// ends finds the states that aftermaths must end in: podfabric has never been there.
+func (p *product) ends(t *testing.T) {
+	t.Helper()
+	p.machine(t)
+	p.kind.prepare(p.m)
+	p.alive = p.m.state(t)
+	p.m.KillNetNS(netnsOf(p.kind.pod))
+	p.gone = p.m.state(t)
+	p.m = nil
+}
+
+// machine makes the one that there is ready for the next run, or a new one where another plugin has left something.
+func (p *product) machine(t *testing.T) {
+	t.Helper()
+	if p.m == nil || p.kind.before != nil {
+		p.m = newMachine(t, p.kind.mode)
+		p.m.pod("pod1")
+		p.m.pod("pod2")
+	}
+	p.m.renew(t)
+}
+
+// kill strikes the verb at a point. It gives the state that is left, and what was done, in words.
+func (p *product) kill(t *testing.T, at point) (string, string) {
+	t.Helper()
+	p.machine(t)
+	p.verb.ready(t, p.m, p.kind)
+	p.m.trap.set(at.at, at.how)
+	var err error
+	died := dies(func() { err = p.verb.do(t, p.m, p.kind) })
+	hit, step := p.m.trap.hit, p.m.trap.step
+	what := fmt.Sprintf("%s of %s, whose call %d, %s, was %s", p.verb.name, p.kind.name, at.at, hit, at.how)
+	p.m.trap.clear()
+	p.m.reap(t)
+	if hit == "" || died == (at.how == forGood) {
+		t.Fatalf("%s: died %t, error %v", what, died, err)
+	}
+	if step != "" {
+		p.steps[step] = true
+	}
+	return p.m.key(t), what
+}
+
+// reap does what the kernel does when a process dies: it closes what it had open, and lifts its locks. The file of a lock stays
+// behind, which nobody minds.
+func (m *machine) reap(t testing.TB) {
+	t.Helper()
+	m.Reap()
+	must(t, os.RemoveAll(filepath.Join(m.dir, "run/locks")))
+	must(t, os.Mkdir(filepath.Join(m.dir, "run/locks"), 0o700))
+}
+
+// then has the next aftermath of a state follow.
+func (p *product) then(t *testing.T, what string, s *state) {
+	t.Helper()
+	a := s.todo[s.next%len(s.todo)]
+	s.next++
+	p.runs++
+	v := &verdict{TB: t}
+	p.m.trap.skip = p.skip
+	v.of(func() {
+		a.do(v, p.m, p.kind)
+		if p.verb.end != nil {
+			p.verb.end(v, p.m, p.kind)
 		}
+		want := p.alive
+		if a.dead || p.verb.dead {
+			want = p.gone
+		}
+		p.m.same(v, "in the end", want)
+	})
+	p.m.trap.skip = nil
+	if len(v.said) > 0 {
+		p.dirt = append(p.dirt, what+", then "+a.name+":\n"+strings.Join(v.said, "\n"))
+		p.m = nil
 	}
 }
 
-// renew gives the pod a new namespace, as the next sandbox has.
-func (m *machine) renew() {
-	m.KillNetNS(netnsOf("pod1"))
-	m.pod("pod1")
+// verdict takes what would have failed a test.
+type verdict struct {
+	testing.TB
+	said []string
 }
 
-// TestKilledBetweenWrites has the states that only a kill between two writes of one store leaves.
-func TestKilledBetweenWrites(t *testing.T) {
-	t.Parallel()
-	states := []struct {
-		name string
-		make func(t *testing.T, m *machine, r request)
-	}{
-		{"intent without claim", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			m.trap.set(2, killed) // open and observe came first
-			if !dies(func() { _ = m.add(t, r) }) || m.trap.hit != "lease" {
-				t.Fatalf("killed at %q", m.trap.hit)
-			}
-			m.trap.clear()
-			must(t, os.Remove(filepath.Join(m.dir, "run/claims", vfAddr(r.dev).String())))
-		}},
-		{"record without claim, all home", func(t *testing.T, m *machine, r request) {
-			t.Helper()
-			m.mustAdd(t, r)
-			text, err := os.ReadFile(filepath.Join(m.dir, "run/attachments/cid-pod1/net1.json"))
-			must(t, err)
-			m.mustDel(t, r)
-			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
-			must(t, os.WriteFile(filepath.Join(m.dir, "run/attachments/cid-pod1/net1.json"), text, 0o600))
-		}},
-		{"a folder without a record", func(t *testing.T, m *machine, _ request) {
-			t.Helper()
-			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
-		}},
-		{"a record half written", func(t *testing.T, m *machine, _ request) {
-			t.Helper()
-			must(t, os.Mkdir(filepath.Join(m.dir, "run/attachments/cid-pod1"), 0o700))
-			must(t, os.WriteFile(filepath.Join(m.dir, "run/attachments/cid-pod1/.net1.json1234"), []byte("{"), 0o600))
-		}},
+// stop ends what a verdict is of.
+type stop struct{}
+
+func (v *verdict) of(fn func()) {
+	defer func() {
+		if r := recover(); r != nil && r != (stop{}) {
+			panic(r)
+		}
+	}()
+	fn()
+}
+
+func (v *verdict) Helper() {}
+
+func (v *verdict) Error(args ...any) { v.said = append(v.said, fmt.Sprint(args...)) }
+
+func (v *verdict) Errorf(format string, args ...any) {
+	v.said = append(v.said, fmt.Sprintf(format, args...))
+}
+
+func (v *verdict) Fatal(args ...any) {
+	v.Error(args...)
+	panic(stop{})
+}
+
+func (v *verdict) Fatalf(format string, args ...any) {
+	v.Errorf(format, args...)
+	panic(stop{})
+}
+
+// tally adds up products.
+type tally struct {
+	mu   sync.Mutex
+	all  []*product
+	rows []string
+}
+
+func (s *tally) add(p *product) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, p)
+}
+
+// log prints the table and the sum.
+func (s *tally) log(t *testing.T) {
+	t.Helper()
+	steps := map[string]bool{}
+	combinations, runs, dirty := 0, 0, 0
+	s.rows = append(s.rows, fmt.Sprintf("%-34s %-22s %7s %7s %10s %13s %6s %6s", "kind", "verb", "points", "states", "aftermaths", "combinations", "run", "dirty"))
+	order := map[string]int{}
+	for i, k := range kinds() {
+		order[k.name] = i
 	}
-	for _, state := range states {
-		for _, after := range aftermaths() {
-			t.Run(state.name+"/"+after.name, func(t *testing.T) {
-				t.Parallel()
-				m := newMachine(t, "exclusive")
-				m.pod("pod1")
-				m.pod("pod2")
-				before := m.state(t)
-				r := request{pod: "pod1", dev: 3}
-				state.make(t, m, r)
-				after.do(t, m, r)
-				m.mustDel(t, r) // GC knows records only, so that a folder without one is left to it
-				m.same(t, after.name, before)
-			})
+	slices.SortStableFunc(s.all, func(a, b *product) int { return order[a.kind.name] - order[b.kind.name] })
+	for _, p := range s.all {
+		n := p.points
+		if p.all {
+			n *= len(p.after)
+		}
+		combinations, runs, dirty = combinations+n, runs+p.runs, dirty+len(p.dirt)
+		s.rows = append(s.rows, fmt.Sprintf("%-34s %-22s %7d %7d %10d %13d %6d %6d",
+			p.kind.name, p.verb.name, p.points, len(p.states), len(p.after), n, p.runs, len(p.dirt)))
+		for step := range p.steps {
+			steps[step] = true
 		}
 	}
+	t.Logf("kinds × verbs × points × aftermaths:\n%s", strings.Join(s.rows, "\n"))
+	t.Logf("%d kinds of steps, each before every aftermath; %d combinations were run, the others leave a state that was", len(steps), runs)
+	t.Logf("%d combinations, %d clean, %d dirty", combinations, combinations-dirty, dirty)
 }

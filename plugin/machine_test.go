@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podfabric/podfabric/ipam/lease"
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -36,13 +37,13 @@ type machine struct {
 // tick is what the machine's clock goes on by with every look at it, so that a bounded wait of seconds takes few looks.
 const tick = 250 * time.Millisecond
 
-func newMachine(t *testing.T, mode attach.Mode) *machine {
+func newMachine(t testing.TB, mode attach.Mode) *machine {
 	t.Helper()
 	return newMachineIn(t, memory(t), mode)
 }
 
 // newMachineIn keeps its files in a folder of the caller's.
-func newMachineIn(t *testing.T, dir string, mode attach.Mode) *machine {
+func newMachineIn(t testing.TB, dir string, mode attach.Mode) *machine {
 	t.Helper()
 	m := &machine{Kernel: attachtest.New(mode), ipam: &otherIPAM{held: map[string]string{}}, dir: dir, log: &output{}}
 	must(t, os.MkdirAll(dir, 0o755))
@@ -95,7 +96,7 @@ func subFunction() bus.ID { return bus.ID{Aux: "mlx5_core.sf.4"} }
 func vfioVF() bus.ID { return bus.PCI(pci.Addr{Bus: 0x3b, Device: 1}) }
 
 // memory makes a folder that is on tmpfs if there is one, as /run is: fsync costs nothing there.
-func memory(t *testing.T) string {
+func memory(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "podfabric-test-") //nolint:usetesting // its folders are on a disk
 	if err != nil {
@@ -124,7 +125,10 @@ func (m *machine) process(settings ...string) *plugin.Plugin {
 	p.Now = func() time.Time {
 		return time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC).Add(time.Duration(m.ticks.Add(1)) * tick)
 	}
-	p.Leases = &trappedLeases{p.Leases, m.trap}
+	if store, ok := p.Leases.(lease.Store); ok {
+		store.Random = func(uint64) uint64 { return 0 } // so that one machine is like another
+		p.Leases = &trappedLeases{store, m.trap}
+	}
 	p.Delegate = &trappedIPAM{m.ipam, m.trap}
 	lock := p.Hints.Lock
 	p.Hints.Lock = func(ctx context.Context, name, holder string) (func(), error) {
@@ -210,32 +214,32 @@ func (r request) owner() attach.Owner {
 func (m *machine) pod(name string) { m.AddNetNS(netnsOf(name)) }
 
 // volume gives a pod the emptyDir that hints are delivered to.
-func (m *machine) volume(t *testing.T, pod string) string {
+func (m *machine) volume(t testing.TB, pod string) string {
 	t.Helper()
 	dir := filepath.Join(m.dir, "kubelet/pods", uidOf(pod), "volumes/kubernetes.io~empty-dir/podfabric")
 	must(t, os.MkdirAll(dir, 0o755))
 	return dir
 }
 
-func (m *machine) add(t *testing.T, r request) error {
+func (m *machine) add(t testing.TB, r request) error {
 	t.Helper()
 	_, err := m.plugin.Add(t.Context(), r.raw())
 	return err
 }
 
-func (m *machine) mustAdd(t *testing.T, r request) {
+func (m *machine) mustAdd(t testing.TB, r request) {
 	t.Helper()
 	if err := m.add(t, r); err != nil {
 		t.Fatalf("ADD of %s: %v", r.owner(), err)
 	}
 }
 
-func (m *machine) del(t *testing.T, r request) error {
+func (m *machine) del(t testing.TB, r request) error {
 	t.Helper()
 	return m.plugin.Del(t.Context(), r.raw())
 }
 
-func (m *machine) mustDel(t *testing.T, r request) {
+func (m *machine) mustDel(t testing.TB, r request) {
 	t.Helper()
 	if err := m.del(t, r); err != nil {
 		t.Fatalf("DEL of %s: %v", r.owner(), err)
@@ -243,7 +247,7 @@ func (m *machine) mustDel(t *testing.T, r request) {
 }
 
 // gc asks for a GC that leaves nothing of network rail0 but the bystander and what is listed.
-func (m *machine) gc(t *testing.T, valid ...request) error {
+func (m *machine) gc(t testing.TB, valid ...request) error {
 	t.Helper()
 	list := []string{}
 	for _, r := range append(valid, request{pod: "bystander"}) {

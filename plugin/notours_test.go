@@ -221,7 +221,7 @@ func TestPreviousAddressesOfTheNode(t *testing.T) {
 	m := newMachine(t, attach.Exclusive)
 	m.pod("pod1")
 	m.Give(vfAddr(3), netnsOf("pod1"), "net1")
-	m.address("10.8.0.6/24")
+	m.address("pod1", "10.8.0.6/24")
 	r := request{
 		pod: "pod1", of: vfAddr(3), ipam: chainedIPAM,
 		keys: `"prevResult":{"cniVersion":"1.1.0","interfaces":[{"name":"net1"},{"name":"net1","sandbox":"/run/netns/pod1"}],

@@ -201,7 +201,7 @@ func TestChainedResult(t *testing.T) {
 			m := newMachine(t, attach.Exclusive)
 			m.pod("pod1")
 			m.Give(vfAddr(3), netnsOf("pod1"), "net1")
-			m.address("10.8.0.5/24")
+			m.address("pod1", "10.8.0.5/24")
 			four := ""
 			if version < "1" {
 				four = `"version":"4",`

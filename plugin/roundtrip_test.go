@@ -22,9 +22,12 @@ import (
 )
 
 // prepare does what the plugin before does.
-func (k kind) prepare(m *machine) {
+func (k kind) prepare(m *machine) { k.prepareFor(m, k.pod) }
+
+// prepareFor does it for another pod.
+func (k kind) prepareFor(m *machine, pod string) {
 	if k.before != nil {
-		k.before(m)
+		k.before(m, pod)
 	}
 }
 
@@ -37,8 +40,10 @@ type kind struct {
 	ips  []string // addresses of the result; nil: one that the other IPAM plugin gave
 	// link is where the device's netdev is then; empty: in the pod.
 	link string
-	// before is what the plugin before does; nil: there is none.
-	before func(*machine)
+	// before is what the plugin before does for a pod; nil: there is none.
+	before func(m *machine, pod string)
+	// after is what its DEL does, once the pod is gone or the attachment is.
+	after func(m *machine, pod string)
 }
 
 func kinds() []kind {
@@ -98,12 +103,18 @@ func otherKinds() []kind {
 		{
 			name: "chained behind host-device", mode: excl, request: on(vfAddr(3), behind(vfAddr(3)), chainedIPAM, ""),
 			rdma: "/run/netns/pod1/mlx5_3", ips: []string{"10.8.0.5/24"},
-			before: func(m *machine) { m.Give(vfAddr(3), netnsOf("pod1"), "net1"); m.address("10.8.0.5/24") },
+			before: func(m *machine, pod string) { m.Give(vfAddr(3), netnsOf(pod), "net1"); m.address(pod, "10.8.0.5/24") },
+			after:  func(m *machine, _ string) { m.Give(vfAddr(3), "", "net1") },
 		},
 		{
 			name: "chained behind macvlan", mode: shared, request: on(vfAddr(0), behind(bus.ID{}), chainedIPAM, ""),
 			rdma: "host/mlx5_0", link: "host/ens1f0", ips: []string{"10.8.0.5/24"},
-			before: func(m *machine) { m.MakeMacvlan(netnsOf("pod1"), "net1", "ens1f0"); m.address("10.8.0.5/24") },
+			before: func(m *machine, pod string) {
+				m.MakeMacvlan(netnsOf(pod), "net1", "ens1f0")
+				m.SetPodMAC(netnsOf(pod), "net1", "0a:00:00:00:00:0"+pod[len(pod)-1:])
+				m.address(pod, "10.8.0.5/24")
+			},
+			after: func(m *machine, pod string) { m.DelPodLink(netnsOf(pod), "net1") },
 		},
 	}
 }
@@ -118,9 +129,9 @@ func behind(id bus.ID) string {
 		"ips":[{"interface":1,"address":"10.8.0.5/24"}],"routes":[{"dst":"10.0.0.0/8"}],"dns":{"domain":"cluster.local"}}`
 }
 
-// address puts one on the pod's interface, as the plugin before does.
-func (m *machine) address(text string) {
-	m.PutAddr(netnsOf("pod1"), "net1", netip.MustParsePrefix(text))
+// address puts one on a pod's interface, as the plugin before does.
+func (m *machine) address(pod, text string) {
+	m.PutAddr(netnsOf(pod), "net1", netip.MustParsePrefix(text))
 }
 
 // vfKinds are the attachments of a VF.

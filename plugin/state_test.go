@@ -18,7 +18,7 @@ import (
 
 // state is everything that an attachment may leave: the machine but for the pods' namespaces, the state folder but for what
 // is kept on purpose, the volumes, and what the other IPAM plugin holds.
-func (m *machine) state(t *testing.T) []string {
+func (m *machine) state(t testing.TB) []string {
 	t.Helper()
 	var out []string
 	for line := range strings.Lines(m.Dump()) {
@@ -35,16 +35,15 @@ func (m *machine) state(t *testing.T) []string {
 	return out
 }
 
-func (m *machine) files(t *testing.T, below string) []string {
+func (m *machine) files(t testing.TB, below string) []string {
 	t.Helper()
 	var out []string
 	must(t, filepath.WalkDir(filepath.Join(m.dir, below), func(path string, e os.DirEntry, err error) error {
 		name, _ := filepath.Rel(m.dir, path)
-		kept := strings.HasPrefix(name, "run/names") || strings.Contains(name, "/freed") || strings.Contains(name, "/cursor")
 		switch {
 		case err != nil:
 			return err
-		case kept || e.IsDir() && strings.HasPrefix(name, "run/leases"):
+		case kept(name) || e.IsDir() && strings.HasPrefix(name, "run/leases"):
 		case e.Type() == os.ModeSymlink:
 			target, err := os.Readlink(path)
 			out = append(out, name+" -> "+target)
@@ -61,18 +60,64 @@ func (m *machine) files(t *testing.T, below string) []string {
 	return out
 }
 
-// same fails the test when the machine is not in that state again.
-func (m *machine) same(t *testing.T, what string, before []string) bool {
+// key is the state without what is of no account: times, and the numbers that are given once and never again.
+func (m *machine) key(t testing.TB) string {
 	t.Helper()
-	diff := cmp.Diff(before, m.state(t))
-	if diff != "" {
-		t.Errorf("%s (-before +after):\n%s", what, diff)
+	var out strings.Builder
+	for _, line := range m.state(t) {
+		for {
+			at, end := -1, 0
+			for _, label := range []string{`"created": `, `"ino": `, `"index": `, ` index `} {
+				if i := strings.Index(line, label); i >= 0 && (at < 0 || i < at) {
+					at, end = i, i+len(label)
+				}
+			}
+			if at < 0 {
+				break
+			}
+			out.WriteString(line[:end])
+			line = strings.TrimLeft(line[end:], `"0123456789-:.TZ`)
+		}
+		out.WriteString(line + "\n")
 	}
-	return diff == ""
+	return out.String()
+}
+
+// renew gives the pods new namespaces, as the next sandbox has, and forgets who had which address.
+func (m *machine) renew(t testing.TB) {
+	t.Helper()
+	for _, pod := range []string{"pod1", "pod2"} {
+		m.KillNetNS(netnsOf(pod))
+		m.pod(pod)
+	}
+	m.ipam.last = 0
+	m.log.reset()
+	must(t, filepath.WalkDir(filepath.Join(m.dir, "run/leases"), func(path string, e os.DirEntry, err error) error {
+		if err == nil && !e.IsDir() && kept(path) {
+			return os.Remove(path)
+		}
+		return err
+	}))
+}
+
+// kept tells whether a file is one that stays on purpose.
+func kept(path string) bool {
+	return strings.Contains(path, "run/names") || strings.Contains(path, "/freed") || strings.Contains(path, "/cursor")
+}
+
+// same fails the test when the machine is not in that state again.
+func (m *machine) same(t testing.TB, what string, before []string) bool {
+	t.Helper()
+	after := m.state(t)
+	if slices.Equal(before, after) {
+		return true
+	}
+	t.Errorf("%s (-before +after):\n%s", what, cmp.Diff(before, after))
+	return false
 }
 
 // answered fails the test unless err becomes an answer of that code, whose text holds the words.
-func answered(t *testing.T, err error, code uint, words ...string) {
+func answered(t testing.TB, err error, code uint, words ...string) {
 	t.Helper()
 	if err == nil {
 		t.Error("no error")
@@ -91,7 +136,7 @@ func answered(t *testing.T, err error, code uint, words ...string) {
 }
 
 // readable fails the test unless an answer begins with what to do, is one line, and cannot be taken for success by Multus.
-func readable(t *testing.T, err error) {
+func readable(t testing.TB, err error) {
 	t.Helper()
 	a := plugin.Answer(err)
 	text := a.Error()

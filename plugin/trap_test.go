@@ -39,12 +39,17 @@ type trap struct {
 	at     int // the call to strike at; -1: none
 	how    strike
 	hit    string // what it struck, empty: nothing yet
+	step   string // the kind of step that it struck, empty: none
+	// skip are steps that are taken for made and are not; nil: none.
+	skip func(step string) bool
 }
 
 // death is what a killed process panics with.
 type death struct{}
 
-func (tr *trap) set(at int, how strike) { tr.calls, tr.at, tr.how, tr.hit = 0, at, how, "" }
+func (tr *trap) set(at int, how strike) {
+	tr.calls, tr.at, tr.how, tr.hit, tr.step = 0, at, how, "", ""
+}
 
 func (tr *trap) clear() { tr.set(-1, "") }
 
@@ -92,13 +97,18 @@ func (tr *trap) call(what string, do func() error, release ...func()) error {
 // through is call for what gives something; drop closes what nobody was given.
 func through[T any](tr *trap, what string, do func() (T, error), drop ...func(T)) (T, error) {
 	var v T
+	given := false
 	release := make([]func(), 0, len(drop))
 	for _, d := range drop {
-		release = append(release, func() { d(v) })
+		release = append(release, func() {
+			if given {
+				d(v)
+			}
+		})
 	}
 	err := tr.call(what, func() error {
 		got, err := do()
-		v = got
+		v, given = got, err == nil
 		return err
 	}, release...)
 	return v, err
@@ -133,7 +143,13 @@ func (s *session) Ports(ctx context.Context, ns attach.NS, device string) ([]att
 }
 
 func (s *session) Apply(ctx context.Context, step attach.Step) error {
+	if s.trap.skip != nil && s.trap.skip(kindOf(step)) {
+		return nil
+	}
 	if s.trap.struck("step " + step.String()) {
+		if s.trap.hit == "step "+step.String() {
+			s.trap.step = kindOf(step)
+		}
 		switch s.trap.how {
 		case refused, forGood:
 			s.trap.kernel.FailWith(0, attachtest.Nothing, attachtest.ErrInjected)
@@ -147,6 +163,9 @@ func (s *session) Apply(ctx context.Context, step attach.Step) error {
 	}
 	return s.Session.Apply(ctx, step)
 }
+
+// kindOf is the name of a step's type.
+func kindOf(step attach.Step) string { return strings.TrimPrefix(fmt.Sprintf("%T", step), "attach.") }
 
 type trappedLeases struct {
 	plugin.Leases

@@ -82,6 +82,9 @@ func Killed(fn func()) (struck bool) { //nolint:nonamedreturns // a deferred fun
 	return false
 }
 
+// Reap closes the sessions of a process that was killed. One that was killed while it had none is no obstacle.
+func (k *Kernel) Reap() { k.in(func() { k.sessions = 0 }) }
+
 // Apply ensures the state after step, as attach.Kernel wants it.
 func (s *Session) Apply(ctx context.Context, step attach.Step) error {
 	if err := context.Cause(ctx); err != nil {
