@@ -126,17 +126,18 @@ func (a *adding) begin(ctx context.Context) error {
 // homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another
 // plugin took from there, have none to keep.
 func (a *adding) homed(facts attach.Facts) (attach.Facts, error) {
-	if facts.Link == nil || facts.Link.NS != attach.Host || a.rec.Device.IsZero() {
+	home := facts.Function.Userspace() || facts.Link != nil && facts.Link.NS == attach.Host
+	if !home || a.rec.Device.IsZero() {
 		return facts, nil
 	}
 	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
 		return facts, fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
 	}
-	home, err := a.Records.LoadHome(a.rec.Device)
+	kept, err := a.Records.LoadHome(a.rec.Device)
 	if err != nil {
 		return facts, fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
 	}
-	return attach.Homed(facts, home), nil
+	return attach.Homed(facts, kept), nil
 }
 
 // query asks the PF's driver only where the configuration sets something there.

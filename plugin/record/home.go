@@ -24,14 +24,18 @@ type home struct {
 
 // SaveHome keeps what dev is like at home, for the case that a record is lost while the device is away: the kernel brings
 // it back under the pod's name or as devN, and from then on nobody could tell. The first facts are kept until the node
-// boots, unless they are of another device that had the same address, or cannot be read. Facts of a device that is not at
-// home are not kept.
+// boots, unless they are of another device that had the same address, or cannot be read; but what a PF holds for a VF is kept
+// as it is now, since others set that too. Facts of a device that is not at home are not kept.
 func (s *Store) SaveHome(dev bus.ID, f attach.Facts) error {
-	if f.Link == nil || f.Link.NS != attach.Host {
+	if f.Link == nil && !f.Function.Userspace() || f.Link != nil && f.Link.NS != attach.Host {
 		return nil
 	}
-	if kept, err := s.LoadHome(dev); err == nil && attach.SameFunction(kept, f) {
-		return nil
+	if kept, err := s.LoadHome(dev); err == nil && attach.SameFunction(kept, f) && (kept.Link == nil) == (f.Link == nil) {
+		if kept.VF == f.VF || kept.VF != nil && f.VF != nil && *kept.VF == *f.VF {
+			return nil
+		}
+		kept.VF = f.VF
+		f = kept
 	}
 	root, err := s.write()
 	if err != nil {
