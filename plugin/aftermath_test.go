@@ -5,7 +5,9 @@ package plugin_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -239,7 +241,7 @@ func (m *machine) rewrite(t testing.TB, r request, change func(map[string]any)) 
 	t.Helper()
 	file := filepath.Join(m.dir, "run/attachments", r.owner().ContainerID, r.owner().IfName+".json")
 	text, err := os.ReadFile(file)
-	if os.IsNotExist(err) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
 	must(t, err)

@@ -111,7 +111,9 @@ func otherKinds() []kind {
 			rdma: "host/mlx5_0", link: "host/ens1f0", ips: []string{"10.8.0.5/24"},
 			before: func(m *machine, pod string) {
 				m.MakeMacvlan(netnsOf(pod), "net1", "ens1f0")
+				m.SetPodUp(netnsOf(pod), "net1", false)
 				m.SetPodMAC(netnsOf(pod), "net1", "0a:00:00:00:00:0"+pod[len(pod)-1:])
+				m.SetPodUp(netnsOf(pod), "net1", true)
 				m.address(pod, "10.8.0.5/24")
 			},
 			after: func(m *machine, pod string) { m.DelPodLink(netnsOf(pod), "net1") },
