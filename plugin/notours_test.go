@@ -304,6 +304,6 @@ func TestVLANOfAKilledADDGoesThoughTheDriverWasBoundAgain(t *testing.T) {
 		if got := m.VFState(vfAddr(3)); got != start {
 			t.Fatalf("killed at %s: the PF holds %+v, want %+v", hit, got, start)
 		}
-		m.renew()
+		m.renew(t)
 	}
 }
