@@ -14,6 +14,7 @@ const (
 	maxText  = 1023
 	maxPiece = 4095
 	maxValue = 1000 // of a value that we write, bytes
+	maxVar   = 100  // of a name that we write, bytes
 )
 
 // Setting is one line of nccl.conf and the reason that stands above it.
@@ -114,8 +115,8 @@ func confLines(v Version, text []byte) []string {
 	return lines
 }
 
-// isSettingName tells whether a name can stand in the file: capitals, digits and underscores, a capital first. Not an
-// expression: compiling one costs every start of the plugin.
+// isSettingName tells whether a name can stand in the file: capitals, digits and underscores, a capital first, and so short that
+// NCCL does not cut it. Not an expression: compiling one costs every start of the plugin.
 func isSettingName(s string) bool {
 	for i, c := range []byte(s) {
 		capital := c >= 'A' && c <= 'Z'
@@ -123,5 +124,5 @@ func isSettingName(s string) bool {
 			return false
 		}
 	}
-	return s != ""
+	return s != "" && len(s) <= maxVar
 }

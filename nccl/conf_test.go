@@ -94,6 +94,7 @@ func TestRenderRefuses(t *testing.T) {
 		{"blank in a name", []nccl.Setting{{"A B", "1", ""}}},
 		{"hash in a name", []nccl.Setting{{"#A", "1", ""}}},
 		{"empty name", []nccl.Setting{{"", "1", ""}}},
+		{"long name, which NCCL cuts", []nccl.Setting{{strings.Repeat("A", 1024), "1", ""}}},
 		{"name twice", []nccl.Setting{{"A", "1", ""}, {"A", "2", ""}}},
 	}
 	for _, tt := range tests {
