@@ -63,7 +63,7 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 	fill()
 	answered(t, m.add(t, next), 5, "free space")
 	m.same(t, "ADD on a full disk", added)
-	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "file system is not full")
+	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "free space")
 	m.mustDel(t, r)
 	m.same(t, "DEL on a full disk", start)
 

@@ -19,6 +19,7 @@ import (
 	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/printable"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/plugin/statedir"
 	"github.com/podfabric/podfabric/rdmans"
 )
 
@@ -39,6 +40,9 @@ func remedies() []struct {
 		{lease.ErrUnwritable, netconf.CodeIO, "make the state folder writable for root, and see that its file system is not full"},
 		{syscall.ENOSPC, netconf.CodeIO, "free space or inodes on the file system of the state folder"},
 		{syscall.EROFS, netconf.CodeIO, "mount the file system of the state folder read-write"},
+		{syscall.EIO, netconf.CodeIO, "look at the file system or the device that the details name: it does not answer"},
+		{syscall.EMFILE, netconf.CodeIO, "raise the limit of open files of the container runtime"},
+		{syscall.ENFILE, netconf.CodeIO, "raise the node's limit of open files: sysctl fs.file-max"},
 		{record.ErrUnreadable, netconf.CodeIO, "look at the file that the details name, and remove it if it is not podfabric's"},
 		{record.ErrClaimed, netconf.CodeTryLater, "delete the pod that has the device, or ask for another device"},
 		{syscall.EADDRINUSE, netconf.CodeInUse, "give this attachment another MAC: another interface on the same master has it"},
@@ -78,6 +82,9 @@ func Answer(err error) *types.Error {
 			code = netconf.CodeDelegate
 		}
 		return answer(code, "look at the address management plugin "+failed.Plugin, err.Error())
+	}
+	if disk := (*statedir.UnwritableError)(nil); errors.As(err, &disk) {
+		return answer(netconf.CodeIO, disk.Remedy, err.Error())
 	}
 	for _, r := range remedies() {
 		if errors.Is(err, r.is) {

@@ -180,8 +180,8 @@ func TestStateUnwritable(t *testing.T) {
 		{"names", 5, false},
 		{"locks", 5, false},
 		{"leases", 5, true},
-		{"fragments", 199, true},
-		{"pods", 199, true},
+		{"fragments", 5, true},
+		{"pods", 5, true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.folder, func(t *testing.T) {

@@ -108,11 +108,11 @@ func TestStatus(t *testing.T) {
 			t.Helper()
 			must(t, os.RemoveAll(filepath.Join(m.dir, "run")))
 			must(t, os.WriteFile(filepath.Join(m.dir, "run"), nil, 0o600))
-		}, []string{"make the state folder writable", "/run"}},
+		}, []string{"remove what stands there", "/run"}},
 		{"no place for the state folder", func(t *testing.T, m *machine) {
 			t.Helper()
 			must(t, os.RemoveAll(m.dir))
-		}, []string{"make the state folder writable", "it is missing"}},
+		}, []string{"make the folder", "it is missing"}},
 		{"the node's settings are broken", func(_ *testing.T, m *machine) { m.plugin = m.process(`"rails":{"x":1}`) }, []string{"rails.x"}},
 	}
 	for _, tc := range tests {

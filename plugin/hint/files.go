@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -28,6 +29,23 @@ func cause(err error) error {
 	return err
 }
 
+// unwritable says what a change of a file below root failed of, and what to do.
+func unwritable(root *os.Root, name string, err error) error {
+	return statedir.Explain(root.Name(), filepath.Join(root.Name(), name), err)
+}
+
+// unreadable says what a look at a file below root failed of.
+func unreadable(root *os.Root, name string, err error) error {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	switch {
+	case errno == syscall.ENOTDIR, errno == syscall.ELOOP:
+		return unwritable(root, name, err) // to be mended, not only looked at
+	case ok && errno != syscall.ENOENT:
+		err = errno
+	}
+	return fmt.Errorf("read %s: %w", filepath.Join(root.Name(), name), cause(err))
+}
+
 // checkNames refuses names that would leave their folder. CNI's own rules allow none of these; the names come from outside.
 func checkNames(key string, o attach.Owner) error {
 	for _, name := range []string{key, o.ContainerID, o.IfName} {
@@ -40,18 +58,16 @@ func checkNames(key string, o attach.Owner) error {
 
 // open makes the folders that do not exist yet and gives the root.
 func (s *Store) open() (*os.Root, error) {
-	if err := os.MkdirAll(s.Root, 0o755); err != nil {
-		return nil, fmt.Errorf("make %s: %w", s.Root, cause(err))
-	}
-	root, err := os.OpenRoot(s.Root)
+	root, err := statedir.Open(s.Root, 0o755)
 	if err != nil {
-		return nil, fmt.Errorf("open %s: %w", s.Root, cause(err))
+		return nil, err
 	}
-	for name, mode := range map[string]os.FileMode{podsDir: 0o755, fragmentsDir: 0o700} {
-		if err := folder(root, name, mode); err != nil {
-			_ = root.Close()
-			return nil, err
-		}
+	if err = folder(root, podsDir, 0o755); err == nil {
+		err = folder(root, fragmentsDir, 0o700)
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
 	}
 	return root, nil
 }
@@ -65,10 +81,7 @@ func folder(root *os.Root, name string, mode os.FileMode) error {
 	if err == nil {
 		err = root.Chmod(name, mode)
 	}
-	if err != nil {
-		return fmt.Errorf("make folder %s: %w", name, cause(err))
-	}
-	return nil
+	return unwritable(root, name, err)
 }
 
 // names lists a folder; one that does not exist is empty.
@@ -78,7 +91,7 @@ func names(root *os.Root, dir string) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open folder %s: %w", dir, err)
+		return nil, unreadable(root, dir, err)
 	}
 	defer func() { _ = f.Close() }()
 	list, err := f.Readdirnames(-1)
@@ -86,17 +99,14 @@ func names(root *os.Root, dir string) ([]string, error) {
 		return nil, nil // removed since it was opened
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list folder %s: %w", dir, cause(err))
+		return nil, unreadable(root, dir, err)
 	}
 	slices.Sort(list)
 	return list, nil
 }
 
 func remove(root *os.Root, name string) error {
-	if err := root.RemoveAll(name); err != nil {
-		return fmt.Errorf("remove %s: %w", name, cause(err))
-	}
-	return nil
+	return unwritable(root, name, root.RemoveAll(name))
 }
 
 const tempPrefix = ".podfabric-"
@@ -106,7 +116,7 @@ const tempPrefix = ".podfabric-"
 func replace(root *os.Root, name string, data []byte, mode os.FileMode) error {
 	temp := path.Join(path.Dir(name), tempPrefix+path.Base(name))
 	if err := root.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("clear %s: %w", temp, err)
+		return err //nolint:wrapcheck // the caller says what it was about
 	}
 	err := create(root, temp, data, mode)
 	if err == nil {
@@ -114,9 +124,8 @@ func replace(root *os.Root, name string, data []byte, mode os.FileMode) error {
 	}
 	if err != nil {
 		_ = root.Remove(temp)
-		return fmt.Errorf("write %s: %w", name, cause(err))
 	}
-	return nil
+	return err //nolint:wrapcheck // see above
 }
 
 func create(root *os.Root, name string, data []byte, mode os.FileMode) error {
@@ -167,7 +176,7 @@ func fragments(root *os.Root, key, container string) (list, []string, error) {
 		name := path.Join(dir, ifname+".json")
 		text, err := statedir.Read(root, name, fragmentMax)
 		if err != nil && !errors.Is(err, statedir.ErrKind) {
-			return nil, nil, fmt.Errorf("read %s: %w", name, cause(err))
+			return nil, nil, unreadable(root, name, err)
 		}
 		var f Fragment
 		if err == nil {
@@ -212,7 +221,8 @@ func keep(root *os.Root, key string, f Fragment) error {
 	if err != nil {
 		return fmt.Errorf("encode hint fragment of %s: %w", f.Owner, err)
 	}
-	return replace(root, path.Join(own, f.Owner.IfName+".json"), text, 0o600)
+	name := path.Join(own, f.Owner.IfName+".json")
+	return unwritable(root, name, replace(root, name, text, 0o600))
 }
 
 // file is one rendered file.
@@ -228,8 +238,9 @@ func publish(root *os.Root, key string, files []file) error {
 		return err
 	}
 	for _, f := range files {
-		if err := replace(root, path.Join(dir, f.name), f.text, 0o644); err != nil {
-			return err
+		name := path.Join(dir, f.name)
+		if err := replace(root, name, f.text, 0o644); err != nil {
+			return unwritable(root, name, err)
 		}
 	}
 	return nil

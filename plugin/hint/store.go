@@ -99,7 +99,7 @@ func (s *Store) Drop(ctx context.Context, key string, o attach.Owner) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open %s: %w", s.Root, err)
+		return fmt.Errorf("open %s: %w", s.Root, cause(err))
 	}
 	defer func() { _ = root.Close() }()
 	return s.drop(root, key, o)
@@ -148,7 +148,7 @@ func (s *Store) Prune(ctx context.Context, alive func(attach.Owner) bool) error 
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("open %s: %w", s.Root, err)
+		return fmt.Errorf("open %s: %w", s.Root, cause(err))
 	}
 	defer func() { _ = root.Close() }()
 	shown, err := names(root, podsDir)

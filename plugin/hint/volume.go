@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -62,7 +63,7 @@ func (s *Store) fill(key, volume string, p pod, files []file) error {
 	var first error
 	for _, f := range files {
 		if err := replace(root, f.name, f.text, 0o644); err != nil && first == nil {
-			first = fmt.Errorf("hint is not in the pod's volume %q: %w", volume, err)
+			first = fmt.Errorf("hint is not in the pod's volume %q: write %s: %w", volume, filepath.Join(root.Name(), f.name), cause(err))
 		}
 	}
 	return first

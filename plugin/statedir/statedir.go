@@ -83,9 +83,13 @@ func Open(dir string, perm fs.FileMode) (*os.Root, error) {
 		if err = os.Chmod(dir, perm); err != nil {
 			return nil, Explain(dir, dir, err)
 		}
-	case !errors.Is(err, fs.ErrExist):
+	default:
 		// A read-only file system answers EROFS for a folder that is there, and one that is there can be read.
-		if stat, statErr := os.Stat(dir); statErr != nil || !stat.IsDir() {
+		stat, statErr := os.Stat(dir)
+		if statErr == nil && !stat.IsDir() {
+			return nil, Explain(dir, dir, syscall.ENOTDIR)
+		}
+		if statErr != nil {
 			return nil, Explain(dir, dir, err)
 		}
 	}
