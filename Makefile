@@ -27,7 +27,7 @@ demo: build ## the story: two pods, soft RoCE, real bandwidth, in an emulated no
 
 .PHONY: test
 test: ## every test: host (with -race), network namespaces, emulated node
-	@$(NEED) root amd64 go gcc ip
+	@$(NEED) root amd64 go gcc ip strace
 	$(TESTRUN) -race
 
 .PHONY: test-unit
@@ -37,7 +37,7 @@ test-unit: ## the tests that need nothing
 
 .PHONY: test-netns
 test-netns: ## the tests that make network namespaces of this machine's kernel
-	@$(NEED) root go gcc ip
+	@$(NEED) root go gcc ip strace
 	$(TESTRUN) -env netns -race
 
 .PHONY: test-lab

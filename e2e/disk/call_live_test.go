@@ -100,11 +100,19 @@ func (r request) wait(t *testing.T, verb string, cmd *exec.Cmd) answer {
 }
 
 // plain calls a verb on a healthy disk and wants it to succeed.
-func (r request) plain(t *testing.T, verb string) answer {
+func (r request) plain(t *testing.T, verb string) {
 	t.Helper()
 	a := r.wait(t, verb, exec.CommandContext(t.Context(), filepath.Join(os.Getenv(binEnv), "podfabric")))
 	if !a.ok() {
 		t.Fatalf("%s of %s: code %d: %s\n%s", verb, r.id, a.failure.Code, a.text(), a.err)
 	}
-	return a
+}
+
+// killed calls a verb that is killed when it makes a system call.
+func (r request) killed(t *testing.T, verb string, at strace.Call) {
+	t.Helper()
+	cmd := strace.Kill(t.Context(), filepath.Join(t.TempDir(), "trace"), at, filepath.Join(os.Getenv(binEnv), "podfabric"))
+	if a := r.wait(t, verb, cmd); a.code != -1 {
+		t.Fatalf("it was to be killed, and ended with %d: %s", a.code, a.out)
+	}
 }

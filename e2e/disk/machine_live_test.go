@@ -5,7 +5,6 @@
 package disk_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -124,15 +123,12 @@ func write(t *testing.T, file, text string) {
 }
 
 // shell runs a command, whose failure is the test's.
-func shell(t *testing.T, name string, args ...string) string {
+func shell(t *testing.T, name string, args ...string) {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), name, args...)
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, stdout.Bytes(), stderr.Bytes())
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
 	}
-	return strings.TrimSpace(stdout.String())
 }
 
 // netns makes a pod's namespace and gives its path.

@@ -27,11 +27,15 @@ type Call struct {
 func (c Call) String() string { return fmt.Sprintf("%s %d %s", c.Name, c.Nth, c.Path) }
 
 // Below tells whether the call is about a folder or something in it.
-func (c Call) Below(folder string) bool { return c.Path == folder || strings.HasPrefix(c.Path, folder+"/") }
+func (c Call) Below(folder string) bool {
+	return c.Path == folder || strings.HasPrefix(c.Path, folder+"/")
+}
 
 // names are the calls that are looked at; of those that are not here, podfabric's first thread makes none on a file of its own but
 // close, fcntl and epoll_ctl.
-func names() []string { return append(writing(), "openat", "read", "getdents64", "newfstatat", "fstat", "readlinkat") }
+func names() []string {
+	return append(writing(), "openat", "read", "getdents64", "newfstatat", "fstat", "readlinkat")
+}
 
 func writing() []string {
 	return []string{
@@ -50,6 +54,14 @@ func Command(ctx context.Context, out string, fails *Call, errno string, program
 	return exec.CommandContext(ctx, "strace", append(append(args, "--"), program...)...)
 }
 
+// Kill runs a program that is killed before it makes a call.
+func Kill(ctx context.Context, out string, at Call, program ...string) *exec.Cmd {
+	args := []string{
+		"-qq", "-o", out, "-e", "trace=" + at.Name, fmt.Sprintf("--inject=%s:signal=KILL:error=EINTR:when=%d", at.Name, at.Nth), "--",
+	}
+	return exec.CommandContext(ctx, "strace", append(args, program...)...)
+}
+
 var (
 	line   = regexp.MustCompile(`^(\w+)\((.*)\) += `)
 	folder = regexp.MustCompile(`^(?:AT_FDCWD|\d+)<([^>]*)>(?:\(deleted\))?`)
@@ -59,6 +71,22 @@ var (
 // Parse reads a trace. Calls on what is no file are counted and left out.
 func Parse(trace string) []Call {
 	var calls []Call
+	for _, c := range parse(trace) {
+		if path.IsAbs(c.Path) {
+			calls = append(calls, c.Call)
+		}
+	}
+	return calls
+}
+
+// parsed is a call and its line.
+type parsed struct {
+	Call
+	text string
+}
+
+func parse(trace string) []parsed {
+	var calls []parsed
 	count := map[string]int{}
 	for text := range strings.Lines(trace) {
 		m := line.FindStringSubmatch(text)
@@ -69,9 +97,7 @@ func Parse(trace string) []Call {
 		count[name]++
 		c := Call{Name: name, Nth: count[name], Path: pathOf(name, args)}
 		c.Write = slices.Contains(writing(), name) || name == "openat" && strings.Contains(args, "O_CREAT")
-		if path.IsAbs(c.Path) {
-			calls = append(calls, c)
-		}
+		calls = append(calls, parsed{c, text})
 	}
 	return calls
 }
@@ -105,5 +131,12 @@ func pathOf(name, args string) string {
 	return path.Join(m[1], q[1])
 }
 
-// Failed tells whether a trace says that a call was made to fail.
-func Failed(trace string) bool { return strings.Contains(trace, "(INJECTED)") }
+// Failed gives the call that a trace says was made to fail. Its number is right if the trace has all calls of its name.
+func Failed(trace string) (Call, bool) {
+	for _, c := range parse(trace) {
+		if strings.Contains(c.text, "(INJECTED)") {
+			return c.Call, true
+		}
+	}
+	return Call{}, false
+}

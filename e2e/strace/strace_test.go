@@ -41,8 +41,11 @@ fchmod(9</run/podfabric/a/.b1>, 0600)   = 0
 	if diff := cmp.Diff(want, strace.Parse(trace)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	if !strace.Failed(trace) || strace.Failed("write(1<pipe:[5]>, ...) = 4\n") {
-		t.Error("what was injected is not seen, or what was not")
+	if got, ok := strace.Failed(trace); !ok || got != want[5] {
+		t.Errorf("failed is %v, %t; want %v", got, ok, want[5])
+	}
+	if got, ok := strace.Failed("write(1<pipe:[5]>, ...) = 4\n"); ok {
+		t.Errorf("failed is %v", got)
 	}
 	below := strace.Call{Path: "/run/podfabric/a"}
 	if !below.Below("/run/podfabric") || below.Below("/run/pod") || !below.Below("/run/podfabric/a") {

@@ -64,8 +64,11 @@ func (f folder) read(subnet netip.Prefix, pool, name string) (Lease, error) {
 		return Lease{}, fmt.Errorf("read %s: %w", f.path(path), err)
 	}
 	stat, err := f.root.Lstat(path)
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{}, fs.ErrNotExist
+	}
+	if err != nil {
+		return Lease{}, fmt.Errorf("read %s: %w", f.path(path), errnoOf(err))
 	}
 	l.Since = stat.ModTime()
 	return l, nil

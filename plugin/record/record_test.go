@@ -440,7 +440,7 @@ func TestBadFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ name, path, remedy string }{
-		{"not a folder", file, "look at"},
+		{"not a folder", file, "remove what stands there"},
 		{"below a file", filepath.Join(file, "podfabric"), "remove what stands there"},
 		{"no parent", filepath.Join(dir, "no", "podfabric"), "make the folder " + filepath.Join(dir, "no")},
 	} {

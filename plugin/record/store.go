@@ -71,7 +71,31 @@ func (s *Store) save(root *os.Root, o attach.Owner, text []byte) error {
 			return err
 		}
 	}
-	return statedir.Write(root, fileOf(o), text)
+	err := statedir.Write(root, fileOf(o), text)
+	if err != nil {
+		s.sweep(root, o)
+	}
+	return err
+}
+
+// sweep removes what a Save that failed may have left of a first record. What it cannot remove, Drop does.
+func (s *Store) sweep(root *os.Root, o attach.Owner) {
+	if files, err := s.names(root, folderOf(o)); err == nil {
+		_ = s.removeTemporary(root, o, files)
+		_ = s.remove(root, folderOf(o)) // fails if a record is in it
+	}
+}
+
+// removeTemporary removes what is left of writes of a record that were cut short.
+func (s *Store) removeTemporary(root *os.Root, o attach.Owner, files []string) error {
+	for _, file := range files {
+		if statedir.IsTemporary(file, o.IfName+suffix) {
+			if err := s.remove(root, path.Join(folderOf(o), file)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Load reads the record of an attachment. The error wraps ErrNotFound when there is none and ErrUnreadable when what stands
@@ -251,12 +275,8 @@ func (s *Store) Drop(o attach.Owner, dev bus.ID) error {
 	if err := s.remove(root, fileOf(o)); err != nil {
 		return err
 	}
-	for _, file := range files {
-		if statedir.IsTemporary(file, o.IfName+suffix) {
-			if err := s.remove(root, path.Join(folderOf(o), file)); err != nil {
-				return err
-			}
-		}
+	if err := s.removeTemporary(root, o, files); err != nil {
+		return err
 	}
 	if err := s.remove(root, folderOf(o)); err != nil && !errors.Is(err, syscall.ENOTEMPTY) {
 		return err

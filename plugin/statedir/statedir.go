@@ -78,20 +78,16 @@ func Explain(dir, path string, err error) error {
 // Open opens dir, and makes it when it is missing; its parent must exist, since a /run that is not there is a node that is
 // not what we think it is. perm holds for a new folder whatever the umask.
 func Open(dir string, perm fs.FileMode) (*os.Root, error) {
-	switch err := os.Mkdir(dir, perm); {
-	case err == nil:
-		if err = os.Chmod(dir, perm); err != nil {
-			return nil, Explain(dir, dir, err)
-		}
-	default:
-		// A read-only file system answers EROFS for a folder that is there, and one that is there can be read.
-		stat, statErr := os.Stat(dir)
-		if statErr == nil && !stat.IsDir() {
-			return nil, Explain(dir, dir, syscall.ENOTDIR)
-		}
-		if statErr != nil {
-			return nil, Explain(dir, dir, err)
-		}
+	err := os.Mkdir(dir, perm)
+	if err == nil {
+		err = os.Chmod(dir, perm)
+	} else if stat, statErr := os.Stat(dir); statErr == nil && stat.IsDir() {
+		err = nil // a read-only file system answers EROFS for a folder that is there, and one that is there can be read
+	} else if statErr == nil {
+		err = syscall.ENOTDIR
+	}
+	if err != nil {
+		return nil, Explain(dir, dir, err)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
