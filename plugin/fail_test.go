@@ -22,7 +22,7 @@ func some(names ...string) []kind {
 }
 
 // callsOf counts what fn has the plugin ask of its parts.
-func (m *machine) callsOf(t *testing.T, fn func() error) int {
+func (m *machine) callsOf(t testing.TB, fn func() error) int {
 	t.Helper()
 	const never = 1 << 20
 	m.trap.set(never, refused)

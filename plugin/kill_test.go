@@ -108,6 +108,7 @@ type product struct {
 	after []aftermath            // nil: all that can follow
 
 	m           *machine
+	dir         string   // of the machine; empty: one of the test's
 	alive, gone []string // the states that the aftermaths must end in
 	states      map[string]*state
 	points      int
@@ -133,7 +134,7 @@ type state struct {
 // dirtMax is how many dirty combinations are told of one kind and verb.
 const dirtMax = 3
 
-func (p *product) run(t *testing.T) {
+func (p *product) run(t testing.TB) {
 	t.Helper()
 	p.states, p.steps = map[string]*state{}, map[string]bool{}
 	if p.after == nil {
@@ -169,7 +170,7 @@ func (p *product) run(t *testing.T) {
 }
 
 // ends finds the states that aftermaths must end in: podfabric has never been there.
-func (p *product) ends(t *testing.T) {
+func (p *product) ends(t testing.TB) {
 	t.Helper()
 	p.machine(t)
 	p.kind.prepare(p.m)
@@ -180,10 +181,14 @@ func (p *product) ends(t *testing.T) {
 }
 
 // machine makes the one that there is ready for the next run, or a new one where another plugin has left something.
-func (p *product) machine(t *testing.T) {
+func (p *product) machine(t testing.TB) {
 	t.Helper()
 	if p.m == nil || p.kind.before != nil {
-		p.m = newMachine(t, p.kind.mode)
+		dir := p.dir
+		if dir == "" {
+			dir = memory(t)
+		}
+		p.m = newMachineIn(t, dir, p.kind.mode)
 		p.m.pod("pod1")
 		p.m.pod("pod2")
 	}
@@ -191,7 +196,7 @@ func (p *product) machine(t *testing.T) {
 }
 
 // kill strikes the verb at a point. It gives the state that is left, and what was done, in words.
-func (p *product) kill(t *testing.T, at point) (string, string) {
+func (p *product) kill(t testing.TB, at point) (string, string) {
 	t.Helper()
 	p.machine(t)
 	p.verb.ready(t, p.m, p.kind)
@@ -221,10 +226,15 @@ func (m *machine) reap(t testing.TB) {
 }
 
 // then has the next aftermath of a state follow.
-func (p *product) then(t *testing.T, what string, s *state) {
+func (p *product) then(t testing.TB, what string, s *state) {
 	t.Helper()
-	a := s.todo[s.next%len(s.todo)]
+	p.follow(t, what, s.todo[s.next%len(s.todo)])
 	s.next++
+}
+
+// follow has an aftermath come after what was done, and looks whether the machine is as it was.
+func (p *product) follow(t testing.TB, what string, a aftermath) {
+	t.Helper()
 	p.runs++
 	v := &verdict{TB: t}
 	p.m.trap.skip = p.skip

@@ -83,6 +83,6 @@ func (s *tally) log(t *testing.T) {
 		}
 	}
 	t.Logf("kinds × verbs × points × aftermaths:\n%s", strings.Join(s.rows, "\n"))
-	t.Logf("%d kinds of steps, each before every aftermath; %d combinations were run, the others leave a state that was", len(steps), runs)
+	t.Logf("%d kinds of steps were struck; %d combinations were run, the others leave a state that was", len(steps), runs)
 	t.Logf("%d combinations, %d clean, %d dirty", combinations, combinations-dirty, dirty)
 }

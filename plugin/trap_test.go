@@ -40,6 +40,7 @@ type trap struct {
 	how    strike
 	hit    string // what it struck, empty: nothing yet
 	step   string // the kind of step that it struck, empty: none
+	onCall func() // what is done before each call; nil: nothing
 	// skip are steps that are taken for made and are not; nil: none.
 	skip func(step string) bool
 }
@@ -55,6 +56,9 @@ func (tr *trap) clear() { tr.set(-1, "") }
 
 // struck counts a call and tells whether it is the one.
 func (tr *trap) struck(what string) bool {
+	if tr.onCall != nil {
+		tr.onCall()
+	}
 	if tr.at < 0 {
 		return false
 	}

@@ -17,10 +17,36 @@ import (
 // mark tells the tracer where the function begins and where it ends: a call that the Go runtime does not make.
 func mark() { _, _ = syscall.Getpgid(0) }
 
+// Step tells the tracer of Watch that the function has come one step further: another call that the Go runtime does not make.
+func Step() { _, _ = unix.Getsid(0) }
+
+// Watch runs the function, which must succeed, and stops it before each system call with which it would change a file or folder:
+// meanwhile look is called with that call's name and the number of steps that the function has made so far.
+func Watch(t testing.TB, look func(call string, steps int), name string, args ...string) {
+	t.Helper()
+	trace(t, func(call string, steps int) bool {
+		look(call, steps)
+		return false
+	}, name, args)
+}
+
 // Cut runs the function and kills the process, as kill -9 does, before the n-th system call, counted from 1, with which it
 // would change a file or folder. It returns that call's name, or "" when there is no n-th call, in which case the function
 // ran to its end and must have succeeded. One loop over n so goes through every moment at which a process may die.
 func Cut(t testing.TB, n int, name string, args ...string) string {
+	t.Helper()
+	count, cut := 0, ""
+	trace(t, func(call string, _ int) bool {
+		if count++; count == n {
+			cut = call
+		}
+		return count == n
+	}, name, args)
+	return cut
+}
+
+// trace runs the function and asks look before each change, after which it is killed if look says so.
+func trace(t testing.TB, look func(call string, steps int) bool, name string, args []string) {
 	t.Helper()
 	// ptrace(2) takes requests only from the thread that started the process.
 	runtime.LockOSThread()
@@ -34,55 +60,54 @@ func Cut(t testing.TB, n int, name string, args ...string) string {
 	if err != nil {
 		t.Fatalf("start traced process: %v", err)
 	}
-	tr := tracer{pid: pid, n: n}
-	call, err := tr.run()
-	if err != nil {
+	tr := tracer{pid: pid, look: look}
+	if err := tr.run(); err != nil {
 		t.Fatalf("trace %s %q: %v", name, args, err)
 	}
-	return call
 }
 
 // tracer follows one process and all its threads.
 type tracer struct {
-	pid, n int
+	pid    int
+	look   func(call string, steps int) bool
 	inside bool // between the two marks
-	count  int
-	cut    string
+	steps  int
+	cut    bool
 }
 
-func (tr *tracer) run() (string, error) {
+func (tr *tracer) run() error {
 	var ws syscall.WaitStatus
 	if _, err := syscall.Wait4(tr.pid, &ws, unix.WALL, nil); err != nil {
-		return "", fmt.Errorf("wait for exec: %w", err)
+		return fmt.Errorf("wait for exec: %w", err)
 	}
 	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_EXITKILL
 	if err := syscall.PtraceSetOptions(tr.pid, options); err != nil {
-		return "", fmt.Errorf("set options: %w", err)
+		return fmt.Errorf("set options: %w", err)
 	}
 	for tid := tr.pid; ; {
 		if signal, err := tr.stopped(tid, ws); err != nil {
-			return "", err
+			return err
 		} else if err := syscall.PtraceSyscall(tid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return "", fmt.Errorf("continue thread %d: %w", tid, err)
+			return fmt.Errorf("continue thread %d: %w", tid, err)
 		}
 		for {
 			var err error
 			// The threads of this process alone: other tests have children, too.
 			if tid, err = syscall.Wait4(-tr.pid, &ws, unix.WALL, nil); err != nil {
-				return "", fmt.Errorf("wait: %w", err)
+				return fmt.Errorf("wait: %w", err)
 			}
 			if ws.Stopped() {
 				break
 			}
 			if tid == tr.pid {
-				return tr.cut, tr.ended(ws)
+				return tr.ended(ws)
 			}
 		}
 	}
 }
 
 func (tr *tracer) ended(ws syscall.WaitStatus) error {
-	if tr.cut == "" && ws.ExitStatus() != 0 {
+	if !tr.cut && ws.ExitStatus() != 0 {
 		return fmt.Errorf("it ended by itself with status %d, signal %d", ws.ExitStatus(), ws.Signal())
 	}
 	return nil
@@ -121,17 +146,19 @@ func (tr *tracer) syscall(tid int) error {
 	if info.Op != unix.PTRACE_SYSCALL_INFO_ENTRY {
 		return nil
 	}
-	if info.Nr == unix.SYS_GETPGID {
+	switch info.Nr {
+	case unix.SYS_GETPGID:
 		tr.inside = !tr.inside
+	case unix.SYS_GETSID:
+		tr.steps++
 	}
 	name := change(info.Nr, info.Args)
-	if !tr.inside || name == "" || tr.cut != "" {
+	if !tr.inside || name == "" || tr.cut {
 		return nil
 	}
-	if tr.count++; tr.count != tr.n {
+	if tr.cut = tr.look(name, tr.steps); !tr.cut {
 		return nil
 	}
-	tr.cut = name
 	if err := syscall.Kill(tr.pid, syscall.SIGKILL); err != nil {
 		return fmt.Errorf("kill: %w", os.NewSyscallError("kill", err))
 	}

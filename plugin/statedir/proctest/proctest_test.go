@@ -17,6 +17,15 @@ func TestMain(m *testing.M) {
 	os.Exit(proctest.Main(m, map[string]func([]string) error{
 		"echo":    func(args []string) error { _, err := fmt.Print(args); return err },
 		"changes": changes,
+		"steps": func(args []string) error {
+			for _, name := range args {
+				proctest.Step()
+				if err := os.Mkdir(name, 0o700); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
 	}))
 }
 
@@ -80,5 +89,23 @@ func TestCut(t *testing.T) {
 		if call != want.call || !cmp.Equal(left, want.left) {
 			t.Errorf("cut %d: before %q with %v, want before %q with %v", i+1, call, left, want.call, want.left)
 		}
+	}
+}
+
+// TestWatch: what a step changes is seen before it is done, and with the number of the step.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	var seen []string
+	proctest.Watch(t, func(call string, steps int) {
+		entries, err := os.ReadDir(dir)
+		if err != nil {
+			t.Error(err)
+		}
+		seen = append(seen, fmt.Sprintf("%s in step %d with %d folders", call, steps, len(entries)))
+	}, "steps", filepath.Join(dir, "a"), filepath.Join(dir, "b"))
+	want := []string{"mkdirat in step 1 with 0 folders", "mkdirat in step 2 with 1 folders"}
+	if !cmp.Equal(seen, want) {
+		t.Errorf("saw %q, want %q", seen, want)
 	}
 }
