@@ -4,6 +4,8 @@ package plugin_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +57,7 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 		}
 		must(t, f.Close())
 	}
-	start := m.state(t)
+	start, home := m.state(t), m.where(3)
 	r, next := request{pod: "pod1", dev: 3}, request{pod: "pod2", dev: 6, ipam: delegated}
 
 	m.mustAdd(t, r)
@@ -85,8 +87,25 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 	m.same(t, "ADD on a read-only disk", added)
 	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "read-only")
 	answered(t, m.del(t, r), 5, "read-only")
-	m.same(t, "DEL on a read-only disk", added)
+	if at := m.where(3); at != home {
+		t.Errorf("after DEL on a read-only disk the devices are at %v, want %v", at, home)
+	}
 	mount(0)
 	m.mustDel(t, r)
 	m.same(t, "DEL", start)
+
+	must(t, syscall.Mount("", dir, "", syscall.MS_REMOUNT, "nr_inodes=200"))
+	m.mustAdd(t, r)
+	added = m.state(t)
+	var err error
+	for n := 0; err == nil; n++ {
+		err = syscall.Mknod(fmt.Sprintf("%s%d", filler, n), syscall.S_IFREG, 0)
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal(err)
+	}
+	answered(t, m.add(t, next), 5, "free space or inodes")
+	m.same(t, "ADD without inodes", added)
+	m.mustDel(t, r)
+	m.same(t, "DEL without inodes", start)
 }

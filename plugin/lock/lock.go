@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -53,11 +54,14 @@ const (
 )
 
 // Dir is a folder of lock files. A lock is not re-entrant, not even within one process.
-type Dir struct{ path string }
+type Dir struct {
+	path   string
+	common common
+}
 
 // New gives the locks of the folder path. Acquire makes it, and the state folder that it lies in, when they are missing: a
 // lock is the first thing that any verb writes after a boot. The state folder's parent must exist.
-func New(path string) *Dir { return &Dir{path} }
+func New(path string) *Dir { return &Dir{path: path} }
 
 // Acquire takes the lock of that name, or waits for it until ctx ends. holder is for the message that others get:
 // "ADD team-a/pod-0 (container 4c8e…)". release may be called more than once and from any goroutine.
@@ -72,26 +76,63 @@ func (d *Dir) Acquire(ctx context.Context, name, holder string) (release func(),
 		return nil, fmt.Errorf("take lock %s: %w", name, err)
 	}
 	path := filepath.Join(d.path, escape(name))
-	for {
-		file := flock.New(path, flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW|syscall.O_CLOEXEC))
-		locked, err := wait(ctx, file)
-		if ctxErr := ctx.Err(); !locked && ctxErr != nil {
-			return nil, &HeldError{Lock: name, Holder: readHolder(path), Err: ctxErr}
-		}
-		if err != nil {
-			return nil, fmt.Errorf("take lock %s: %w", name, statedir.Explain(d.path, path, err))
-		}
-		if !current(file) {
-			_ = file.Unlock()
+	flags := os.O_CREATE | os.O_RDWR
+	for begin := time.Now(); ; {
+		release, err := d.acquire(ctx, name, path, flags, holder)
+		switch {
+		case errors.Is(err, errMoved):
 			continue
+		case errors.Is(err, errAgain):
+		case errors.Is(err, syscall.EROFS) && flags != os.O_RDONLY:
+			flags = os.O_RDONLY // a lock that is there can be taken, and is its holder's as ever
+			continue
+		case roomless(err) || flags == os.O_RDONLY && errors.Is(err, fs.ErrNotExist):
+			if release, err = d.acquireCommon(ctx, name, path); release != nil || err != nil {
+				return release, err
+			}
+		case err != nil:
+			return nil, fmt.Errorf("take lock %s: %w", name, statedir.Explain(d.path, path, err))
+		case release != nil:
+			return release, nil
 		}
-		// The text is for messages; a full disk must not keep anyone from the lock that may free it.
-		_ = writeHolder(path, fmt.Sprintf("%s, pid %d", holder, os.Getpid()))
-		return sync.OnceFunc(func() {
-			_ = os.Remove(path)
-			_ = file.Unlock()
-		}), nil
+		if release == nil && ctx.Err() != nil || pause(ctx, begin) != nil {
+			return nil, &HeldError{Lock: name, Holder: readHolder(path), Err: ctx.Err()}
+		}
 	}
+}
+
+// Why acquire is to be called again.
+var (
+	errMoved = errors.New("what was locked is not what others find")
+	errAgain = errors.New("the folder is another's")
+)
+
+// acquire takes the lock of a file, or gives nil when ctx ended.
+func (d *Dir) acquire(ctx context.Context, name, path string, flags int, holder string) (func(), error) {
+	file := flock.New(path, flock.SetFlag(flags|syscall.O_NOFOLLOW|syscall.O_CLOEXEC))
+	locked, err := wait(ctx, file)
+	if !locked {
+		return nil, err
+	}
+	if !current(file) {
+		_ = file.Unlock()
+		return nil, errMoved
+	}
+	release := sync.OnceFunc(func() {
+		_ = os.Remove(path)
+		_ = file.Unlock()
+	})
+	held, err := d.commonHeld(name)
+	if held {
+		err = errAgain
+	}
+	if err != nil {
+		release()
+		return nil, err
+	}
+	// The text is for messages; a full disk must not keep anyone from the lock that may free it.
+	_ = writeHolder(path, fmt.Sprintf("%s, pid %d", holder, os.Getpid()))
+	return release, nil
 }
 
 // wait tries until the lock is taken or ctx ends.
@@ -102,13 +143,21 @@ func wait(ctx context.Context, file *flock.Flock) (bool, error) {
 		if locked || err != nil {
 			return locked, err //nolint:wrapcheck // the caller knows the name of the lock
 		}
-		again := time.NewTimer(min(max(time.Since(begin)/4, shortLook), longLook))
-		select {
-		case <-ctx.Done():
-			again.Stop()
-			return false, nil
-		case <-again.C:
+		if pause(ctx, begin) != nil {
+			return false, nil //nolint:nilerr // the caller asks the context
 		}
+	}
+}
+
+// pause waits before another look, the longer the longer it was waited for, or until ctx ends.
+func pause(ctx context.Context, begin time.Time) error {
+	again := time.NewTimer(min(max(time.Since(begin)/4, shortLook), longLook))
+	defer again.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-again.C:
+		return nil
 	}
 }
 

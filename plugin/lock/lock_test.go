@@ -30,6 +30,7 @@ func TestMain(m *testing.M) {
 			_, err := io.Copy(io.Discard, os.Stdin) // until the test kills us
 			return err
 		},
+		"tide": tide,
 		"count": func(args []string) error {
 			for range 50 {
 				if err := count(lock.New(args[0]), args[1]); err != nil {
