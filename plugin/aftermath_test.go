@@ -3,10 +3,8 @@
 package plugin_test
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,8 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podfabric/podfabric/plugin"
-	"github.com/podfabric/podfabric/rdmans/bus"
+	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // aftermath is what comes after a process was killed or lost all its parts in the middle of a verb.
@@ -153,7 +150,7 @@ func otherPods() []aftermath {
 		{"DEL by another pod's ADD while the netns lives", false, func(t testing.TB, m *machine, k kind) {
 			t.Helper()
 			other := k.of("pod2")
-			away := !strings.HasPrefix(m.Where(k.device())[0], netnsOf(k.pod)+"/")
+			away := !inside(k.pod, m.Where(k.device())[0])
 			if away { // else the plugin before has nothing to give
 				k.prepareFor(m, other.pod)
 			}
@@ -217,23 +214,47 @@ func otherVersions() []aftermath {
 	return []aftermath{
 		{"upgrade, DEL", false, func(t testing.TB, m *machine, k kind) {
 			t.Helper()
-			m.rewrite(t, k.request, func(rec map[string]any) { rec["version"] = 1; delete(rec, "compatible") })
+			m.rewrite(t, k.request, older)
 			m.mustDel(t, k.request)
 		}},
 		{"netns died, upgrade, repair", true, func(t testing.TB, m *machine, k kind) {
 			t.Helper()
-			m.rewrite(t, k.request, func(rec map[string]any) { rec["version"] = 1; delete(rec, "compatible") })
+			m.rewrite(t, k.request, older)
 			m.KillNetNS(netnsOf(k.pod))
 			m.repair(t)
+		}},
+		{"downgrade to one that can read the record, DEL", false, func(t testing.TB, m *machine, k kind) {
+			t.Helper()
+			m.rewrite(t, k.request, newer(record.Version))
+			m.mustDel(t, k.request)
+		}},
+		{"downgrade to one that can read the record, netns died, GC", true, func(t testing.TB, m *machine, k kind) {
+			t.Helper()
+			m.rewrite(t, k.request, newer(record.Version))
+			m.KillNetNS(netnsOf(k.pod))
+			must(t, m.gc(t))
 		}},
 		// What is made without a device and cannot be told from another's goes with the namespace.
 		{"downgrade to one that cannot read the record, DEL, netns dies", true, func(t testing.TB, m *machine, k kind) {
 			t.Helper()
-			m.rewrite(t, k.request, func(rec map[string]any) { rec["version"], rec["compatible"], rec["new"] = 99, 99, true })
+			m.rewrite(t, k.request, newer(record.Version+1))
 			m.mustDel(t, k.request)
 			m.KillNetNS(netnsOf(k.pod))
 		}},
 	}
+}
+
+// newer makes a record one of a version to come, which versions from compatible on may read.
+func newer(compatible int) func(map[string]any) {
+	return func(rec map[string]any) {
+		rec["version"], rec["compatible"], rec["new"] = 99, compatible, map[string]any{"in": "this version"}
+	}
+}
+
+// older makes a record one of the first version.
+func older(rec map[string]any) {
+	rec["version"] = 1
+	delete(rec, "compatible")
 }
 
 // rewrite changes the file of a record, if there is one, as another version of the program would have written it.
@@ -251,40 +272,4 @@ func (m *machine) rewrite(t testing.TB, r request, change func(map[string]any)) 
 	text, err = json.MarshalIndent(rec, "", "  ")
 	must(t, err)
 	must(t, os.WriteFile(file, text, 0o600))
-}
-
-// repair runs podfabricctl's repair and wants nothing of it to fail.
-func (m *machine) repair(t testing.TB) []plugin.Finding {
-	t.Helper()
-	found, err := m.plugin.Repair(t.Context(), m, false)
-	if err != nil {
-		t.Errorf("repair: %v", err)
-	}
-	for _, f := range found {
-		if f.Outcome == plugin.Failed {
-			t.Errorf("repair failed: %+v", f)
-		}
-	}
-	return found
-}
-
-// Functions lists those that have an RDMA device, as repair asks for them.
-func (m *machine) Functions(context.Context) ([]bus.ID, error) {
-	var out []bus.ID
-	for _, id := range append(vfs(), vfAddr(0), vfAddr(2), vfAddr(softVF), otherPF(), subFunction(), vfioVF()) {
-		if m.Where(id)[1] != "" {
-			out = append(out, id)
-		}
-	}
-	return out, nil
-}
-
-// Promised: kubelet sets nothing aside.
-func (m *machine) Promised(context.Context, bus.ID) (bool, error) { return false, nil }
-
-// Scratch makes a namespace that lives until end is called.
-func (m *machine) Scratch(context.Context) (string, func(), error) {
-	path := fmt.Sprintf("/scratch/%d", m.ticks.Add(1))
-	m.AddNetNS(path)
-	return path, func() { m.KillNetNS(path) }, nil
 }

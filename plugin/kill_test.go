@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/podfabric/podfabric/plugin/attach"
 )
 
 // verb is one that is killed: what a kind's pod must have behind it before, the call, and what is to be done at last.
@@ -25,6 +27,7 @@ type verb struct {
 // verbs are ADD and DEL, and the others that bring devices home.
 func verbs() []verb {
 	add := func(t testing.TB, m *machine, k kind) error { t.Helper(); return m.add(t, k.request) }
+	del := func(t testing.TB, m *machine, k kind) error { t.Helper(); return m.del(t, k.request) }
 	added := func(t testing.TB, m *machine, k kind) {
 		t.Helper()
 		k.prepare(m)
@@ -37,7 +40,12 @@ func verbs() []verb {
 	}
 	return []verb{
 		{name: "ADD", ready: func(_ testing.TB, m *machine, k kind) { k.prepare(m) }, do: add, all: true},
-		{name: "DEL", ready: added, do: func(t testing.TB, m *machine, k kind) error { t.Helper(); return m.del(t, k.request) }, all: true},
+		{name: "DEL", ready: added, do: del, all: true},
+		{name: "DEL of a changed device", ready: func(t testing.TB, m *machine, k kind) {
+			t.Helper()
+			added(t, m, k)
+			m.changed(k)
+		}, do: del},
 		{name: "GC", ready: died, do: func(t testing.TB, m *machine, _ kind) error { t.Helper(); return m.gc(t) }, dead: true},
 		{name: "repair", ready: died, do: func(t testing.TB, m *machine, _ kind) error {
 			t.Helper()
@@ -52,6 +60,26 @@ func verbs() []verb {
 			m.KillNetNS(netnsOf("pod0"))
 			k.prepare(m)
 		}, do: add, end: func(t testing.TB, m *machine, k kind) { t.Helper(); m.mustDel(t, k.of("pod0")) }},
+	}
+}
+
+// changed is what a pod with all capabilities does to its interface. What another plugin made stays as that one has it.
+func (m *machine) changed(k kind) {
+	dev := k.device()
+	switch {
+	case k.before != nil, k.link == "none":
+	case inside(k.pod, m.Where(dev)[0]):
+		m.RenameLink(dev, "mine")
+		m.SetAltNames(dev, "my-own")
+		m.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
+		traits := m.Traits(dev)
+		traits.Flags, traits.Alias, traits.TxQueue = traits.Flags+" noarp promisc", "my pet", 7
+		m.SetTraits(dev, traits)
+	case strings.Contains(k.keys, "macvlan"):
+		m.RenamePodLink(netnsOf(k.pod), "net1", "mine")
+	}
+	if inside(k.pod, m.Where(dev)[1]) {
+		m.RenameRDMA(dev, "mine_0")
 	}
 }
 
@@ -101,11 +129,14 @@ func TestKilledAnywhere(t *testing.T) {
 
 // product is all points of one verb on one kind before all aftermaths.
 type product struct {
-	kind  kind
-	verb  verb
-	all   bool                   // each state before all aftermaths
-	skip  func(step string) bool // steps that are not made after the kill; nil: all are
-	after []aftermath            // nil: all that can follow
+	kind   kind
+	verb   verb
+	all    bool                   // each state before all aftermaths
+	hows   []strike               // nil: a kill before a call, half way through it, and the loss of all parts
+	onCall func(what string)      // of the trap while the verb runs
+	then   func(m *machine)       // what else happens after the strike; nil: nothing
+	skip   func(attach.Step) bool // steps that are not made after the strike; nil: all are
+	after  []aftermath            // nil: all that can follow
 
 	m           *machine
 	dir         string   // of the machine; empty: one of the test's
@@ -140,13 +171,16 @@ func (p *product) run(t testing.TB) {
 	if p.after == nil {
 		p.after = p.verb.after()
 	}
+	if p.hows == nil {
+		p.hows = []strike{killed, killHalf, forGood}
+	}
 	p.ends(t)
 	p.machine(t)
 	p.verb.ready(t, p.m, p.kind)
 	n := p.m.callsOf(t, func() error { return p.verb.do(t, p.m, p.kind) })
 	p.m = nil
 	for at := range n {
-		for _, how := range []strike{killed, killHalf, forGood} {
+		for _, how := range p.hows {
 			p.points++
 			key, what := p.kill(t, point{at, how})
 			s := p.states[key]
@@ -155,7 +189,7 @@ func (p *product) run(t testing.TB) {
 				p.states[key] = s
 			}
 			s.n++
-			p.then(t, what, s)
+			p.next(t, what, s)
 		}
 	}
 	for key, s := range p.states {
@@ -164,7 +198,7 @@ func (p *product) run(t testing.TB) {
 			if again != key {
 				t.Fatalf("%s left another state than before:\n%s\nwas\n%s", what, again, key)
 			}
-			p.then(t, what, s)
+			p.next(t, what, s)
 		}
 	}
 }
@@ -201,12 +235,17 @@ func (p *product) kill(t testing.TB, at point) (string, string) {
 	p.machine(t)
 	p.verb.ready(t, p.m, p.kind)
 	p.m.trap.set(at.at, at.how)
+	p.m.trap.onCall = p.onCall
 	var err error
 	died := dies(func() { err = p.verb.do(t, p.m, p.kind) })
 	hit, step := p.m.trap.hit, p.m.trap.step
 	what := fmt.Sprintf("%s of %s, whose call %d, %s, was %s", p.verb.name, p.kind.name, at.at, hit, at.how)
+	p.m.trap.onCall = nil
 	p.m.trap.clear()
 	p.m.reap(t)
+	if p.then != nil {
+		p.then(p.m)
+	}
 	if hit == "" || died == (at.how == forGood) {
 		t.Fatalf("%s: died %t, error %v", what, died, err)
 	}
@@ -225,8 +264,8 @@ func (m *machine) reap(t testing.TB) {
 	must(t, os.Mkdir(filepath.Join(m.dir, "run/locks"), 0o700))
 }
 
-// then has the next aftermath of a state follow.
-func (p *product) then(t testing.TB, what string, s *state) {
+// next has the next aftermath of a state follow.
+func (p *product) next(t testing.TB, what string, s *state) {
 	t.Helper()
 	p.follow(t, what, s.todo[s.next%len(s.todo)])
 	s.next++

@@ -38,11 +38,11 @@ type trap struct {
 	calls  int
 	at     int // the call to strike at; -1: none
 	how    strike
-	hit    string // what it struck, empty: nothing yet
-	step   string // the kind of step that it struck, empty: none
-	onCall func() // what is done before each call; nil: nothing
+	hit    string            // what it struck, empty: nothing yet
+	step   string            // the kind of step that it struck, empty: none
+	onCall func(what string) // what is done before each call; nil: nothing
 	// skip are steps that are taken for made and are not; nil: none.
-	skip func(step string) bool
+	skip func(attach.Step) bool
 }
 
 // death is what a killed process panics with.
@@ -57,7 +57,7 @@ func (tr *trap) clear() { tr.set(-1, "") }
 // struck counts a call and tells whether it is the one.
 func (tr *trap) struck(what string) bool {
 	if tr.onCall != nil {
-		tr.onCall()
+		tr.onCall(what)
 	}
 	if tr.at < 0 {
 		return false
@@ -147,7 +147,7 @@ func (s *session) Ports(ctx context.Context, ns attach.NS, device string) ([]att
 }
 
 func (s *session) Apply(ctx context.Context, step attach.Step) error {
-	if s.trap.skip != nil && s.trap.skip(kindOf(step)) {
+	if s.trap.skip != nil && s.trap.skip(step) {
 		return nil
 	}
 	if s.trap.struck("step " + step.String()) {

@@ -24,7 +24,7 @@ type alone struct{ testing.TB }
 
 func (alone) Helper()                  {}
 func (alone) Cleanup(func())           {}
-func (alone) Context() context.Context { return context.Background() } //nolint:usetesting // there is no test
+func (alone) Context() context.Context { return context.Background() }
 
 func (alone) Errorf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
 func (alone) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
@@ -36,7 +36,7 @@ func runVerb(args []string) error {
 	p := &product{kind: k, verb: v, dir: args[0]}
 	p.machine(alone{})
 	v.ready(alone{}, p.m, k)
-	p.m.trap.onCall = proctest.Step
+	p.m.trap.onCall = func(string) { proctest.Step() }
 	return v.do(alone{}, p.m, k)
 }
 
@@ -118,10 +118,10 @@ func read(t testing.TB, dir string) []file {
 		}
 		f := file{mode: info.Mode()}
 		f.name, _ = filepath.Rel(dir, path)
-		switch info.Mode().Type() {
-		case fs.ModeSymlink:
+		if f.mode.Type() == fs.ModeSymlink {
 			f.text, err = os.Readlink(path)
-		case 0:
+		}
+		if f.mode.IsRegular() {
 			var text []byte
 			text, err = os.ReadFile(path)
 			f.text = string(text)
@@ -142,10 +142,10 @@ func put(t testing.TB, dir string, files []file) {
 	}
 	for _, f := range files {
 		path := filepath.Join(dir, f.name)
-		switch f.mode.Type() {
-		case fs.ModeSymlink:
+		switch {
+		case f.mode.Type() == fs.ModeSymlink:
 			must(t, os.Symlink(f.text, path))
-		case fs.ModeDir:
+		case f.mode.IsDir():
 			must(t, os.Mkdir(path, f.mode.Perm()))
 		default:
 			must(t, os.WriteFile(path, []byte(f.text), f.mode.Perm()))
