@@ -101,8 +101,8 @@ func (a *adding) begin(ctx context.Context) error {
 		return err
 	}
 	a.rec.Kind = a.conf.Kind
-	if err = attach.Guard(a.conf, a.node, req.IfName, facts); err != nil {
-		return a.explained(ctx, err, facts)
+	if facts, err = a.guard(ctx, facts); err != nil {
+		return err
 	}
 	if a.rec.Before, err = a.homed(facts); err != nil {
 		return err
@@ -187,8 +187,8 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 	if err != nil {
 		return err
 	}
-	if err = attach.Guard(a.conf, a.node, a.rec.Owner.IfName, facts); err != nil {
-		return a.explained(ctx, err, facts)
+	if facts, err = a.guard(ctx, facts); err != nil {
+		return err
 	}
 	if err = a.unshared(ctx, facts); err != nil {
 		return err

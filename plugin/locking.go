@@ -55,6 +55,28 @@ func (a *adding) lockBelow(ctx context.Context) (func(), error) {
 	return a.lockDevice(ctx, below, "ADD "+a.rec.Owner.String())
 }
 
+// guard asks attach.Guard, and gives the facts that it had nothing against. A device on its way between two namespaces has no uverbs
+// number for a moment, and the free number looks like a hole: a refusal for that counts only while nobody moves anything.
+func (a *adding) guard(ctx context.Context, facts attach.Facts) (attach.Facts, error) {
+	ifname := a.rec.Owner.IfName
+	err := attach.Guard(a.conf, a.node, ifname, facts)
+	if p, ok := errors.AsType[*netconf.Problem](err); ok && p.Code == netconf.CodeUverbs {
+		unlock, lockErr := a.lock(ctx, moveLock, "ADD "+a.rec.Owner.String())
+		if lockErr != nil {
+			return facts, lockErr
+		}
+		defer unlock()
+		if facts, err = a.observe(ctx); err != nil {
+			return facts, err
+		}
+		err = attach.Guard(a.conf, a.node, ifname, facts)
+	}
+	if err != nil {
+		return facts, a.explained(ctx, err, facts)
+	}
+	return facts, nil
+}
+
 func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) {
 	release, err := p.Locks.Acquire(ctx, name, holder)
 	if errors.Is(err, lock.ErrHeld) {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -233,4 +234,55 @@ func TestMasterAndWhole(t *testing.T) {
 			m.same(t, "after both", before)
 		})
 	}
+}
+
+// movingSession does not see the verbs device of another RDMA device while that one moves.
+type movingSession struct {
+	plugin.Session
+	moving *atomic.Bool
+	seen   func()
+}
+
+func (s *movingSession) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
+	facts, err := s.Session.Observe(ctx, q)
+	if s.moving.Load() {
+		facts.Uverbs = slices.DeleteFunc(facts.Uverbs, func(n int) bool { return n == 0 })
+		s.seen()
+	}
+	return facts, err
+}
+
+// TestNumberOfADeviceOnItsWay: the uverbs number of a device that moves is free for a moment. That is no hole, and no reason to refuse
+// a pod whose device has a higher number.
+func TestNumberOfADeviceOnItsWay(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	before := m.state(t)
+	r, p := request{pod: "pod1", dev: 3}, m.process()
+	var moving atomic.Bool
+	looked := make(chan struct{})
+	open, seen := p.Open, sync.OnceFunc(func() { close(looked) })
+	p.Open = func(ctx context.Context, netns string) (plugin.Session, error) {
+		s, err := open(ctx, netns)
+		return &movingSession{s, &moving, seen}, err
+	}
+	moved, err := p.Locks.Acquire(t.Context(), "rdma-move", "DEL of another pod")
+	must(t, err)
+	moving.Store(true)
+	var add sync.WaitGroup
+	add.Go(func() { _, err = p.Add(t.Context(), r.raw()) })
+	<-looked
+	moving.Store(false)
+	moved()
+	add.Wait()
+	must(t, err)
+	m.mustDel(t, r)
+
+	// A real hole stays one.
+	moving.Store(true)
+	_, err = p.Add(t.Context(), r.raw())
+	answered(t, err, 104, "podfabricctl repair")
+	moving.Store(false)
+	m.same(t, "after all", before)
 }
