@@ -52,9 +52,7 @@ func New(c Config) *Plugin {
 	node, _ := read() // a broken file is reported by the verb that needs it; its defaults serve until then
 	level := new(slog.LevelVar)
 	locks := lock.New(filepath.Join(c.Dir, "locks"))
-	pool := func(ctx context.Context) (func(), error) {
-		return locks.Acquire(ctx, "pool", "an allocation of addresses")
-	}
+	pool := func(ctx context.Context, holder string) (func(), error) { return locks.Acquire(ctx, "pool", holder) }
 	return &Plugin{
 		Open:    c.Open,
 		Records: record.New(c.Dir),

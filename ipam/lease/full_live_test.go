@@ -26,7 +26,7 @@ func full(args []string) error {
 		return fmt.Errorf("mount: %w", err)
 	}
 	dir := filepath.Join(args[0], "leases")
-	s := lease.Store{Dir: dir, Lock: func(context.Context) (func(), error) { return func() {}, nil }}
+	s := lease.Store{Dir: dir, Lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
 	ctx := context.Background()
 	if _, err := s.Allocate(ctx, sets("10.1.0.0/24"), "a", nil); err != nil {
 		return fmt.Errorf("with room: %w", err)

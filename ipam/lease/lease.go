@@ -63,7 +63,7 @@ type Store struct {
 	Dir string // made when missing, its parent must exist
 	// Lock keeps other processes out while a store is changed. That no address is given twice does not hang on it; that the
 	// one freed last comes last, and that a release frees only what is still its owner's, does.
-	Lock   func(ctx context.Context) (release func(), err error)
+	Lock   func(ctx context.Context, holder string) (release func(), err error)
 	Now    func() time.Time      // default time.Now
 	Random func(n uint64) uint64 // from 0 to n-1, default math/rand; see ipam.State
 }
@@ -96,7 +96,7 @@ func (s Store) Allocate(ctx context.Context, sets [][]ipam.Range, owner string, 
 	if err != nil {
 		return Grant{}, fmt.Errorf("allocate addresses: %w", err)
 	}
-	unlock, err := s.Lock(ctx)
+	unlock, err := s.Lock(ctx, "an allocation of addresses for "+owner)
 	if err != nil {
 		return Grant{}, fmt.Errorf("lock leases: %w", err)
 	}
@@ -129,7 +129,7 @@ func (s Store) Release(ctx context.Context, owner string) error {
 	if err := checkOwner(owner); err != nil {
 		return err
 	}
-	unlock, err := s.Lock(ctx)
+	unlock, err := s.Lock(ctx, "a release of the addresses of "+owner)
 	if err != nil {
 		return fmt.Errorf("lock leases: %w", err)
 	}

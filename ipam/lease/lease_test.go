@@ -300,7 +300,7 @@ func TestLockFails(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
 	held := errors.New("held")
-	s.Lock = func(context.Context) (func(), error) { return nil, held }
+	s.Lock = func(context.Context, string) (func(), error) { return nil, held }
 	if _, err := s.Allocate(t.Context(), sets("10.1.0.0/24"), "a", nil); !errors.Is(err, held) {
 		t.Errorf("allocate: %v", err)
 	}
@@ -320,7 +320,7 @@ func TestBadFolder(t *testing.T) {
 	for name, path := range map[string]string{
 		"a file": file, "below a file": filepath.Join(file, "leases"), "no parent": filepath.Join(dir, "no", "leases"),
 	} {
-		s := lease.Store{Dir: path, Lock: func(context.Context) (func(), error) { return func() {}, nil }}
+		s := lease.Store{Dir: path, Lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
 		_, err := s.Allocate(t.Context(), sets("10.1.0.0/24"), "a", nil)
 		if !errors.Is(err, lease.ErrUnwritable) {
 			t.Errorf("%s: %v", name, err)
@@ -371,7 +371,7 @@ func TestProcesses(t *testing.T) {
 func TestNoLock(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
-	s.Lock = func(context.Context) (func(), error) { return func() {}, nil }
+	s.Lock = func(context.Context, string) (func(), error) { return func() {}, nil }
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	got := map[netip.Addr]int{}
@@ -442,7 +442,7 @@ func FuzzEntry(f *testing.F) {
 		if os.Symlink(target, filepath.Join(dir, pool, name)) != nil {
 			return // no target that a link can have
 		}
-		s := lease.Store{Dir: dir, Lock: func(context.Context) (func(), error) { return func() {}, nil }}
+		s := lease.Store{Dir: dir, Lock: func(context.Context, string) (func(), error) { return func() {}, nil }}
 		leases, _ := s.List()
 		for _, l := range leases {
 			if !l.Subnet.Contains(l.Addr) || l.Owner != target {

@@ -30,7 +30,7 @@ func store(dir string) lease.Store {
 	locks := lock.New(filepath.Join(filepath.Dir(dir), filepath.Base(dir)+".locks"))
 	return lease.Store{
 		Dir:    dir,
-		Lock:   func(ctx context.Context) (func(), error) { return locks.Acquire(ctx, "leases", "a test") },
+		Lock:   func(ctx context.Context, holder string) (func(), error) { return locks.Acquire(ctx, "leases", holder) },
 		Random: func(uint64) uint64 { return 0 },
 	}
 }

@@ -119,7 +119,9 @@ func (d *Dir) acquire(ctx context.Context, name, path string, flags int, holder 
 		return nil, errMoved
 	}
 	release := sync.OnceFunc(func() {
-		_ = os.Remove(path)
+		if current(file) { // not one that another has made since somebody removed ours by hand
+			_ = os.Remove(path)
+		}
 		_ = file.Unlock()
 	})
 	held, err := d.commonHeld(name)

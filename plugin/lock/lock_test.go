@@ -281,3 +281,47 @@ func TestPlantedLink(t *testing.T) {
 		t.Errorf("victim holds %q, %v", text, err)
 	}
 }
+
+// TestFileRemovedByHand: whoever removes the file of a held lock lets the next one in beside its holder. That holder's release must
+// not go on from there, and take the file of the next.
+func TestFileRemovedByHand(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "locks")
+	d := lock.New(dir)
+	first, err := d.Acquire(t.Context(), "a", "first")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err = os.Remove(filepath.Join(dir, "a")); err != nil {
+		t.Fatal(err)
+	}
+	second, err := d.Acquire(t.Context(), "a", "second")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first()
+	if _, err := d.Acquire(soon(t), "a", "third"); !errors.Is(err, lock.ErrHeld) || !strings.Contains(err.Error(), "second") {
+		t.Errorf("third got %v", err)
+	}
+	second()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("released locks left files: %v, %v", left, err)
+	}
+}
+
+// TestFileOfTheDead: a file that its holder could not remove says nothing, even if it names a process that lives: its number may have
+// been given again. The kernel knows who holds a lock.
+func TestFileOfTheDead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, pid := range []int{os.Getpid(), os.Getppid(), 1} {
+		if err := os.WriteFile(filepath.Join(dir, "a"), fmt.Appendf(nil, "ADD cid/net1, pid %d", pid), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		release, err := lock.New(dir).Acquire(soon(t), "a", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		release()
+	}
+}
