@@ -231,17 +231,39 @@ type file struct {
 	text []byte
 }
 
-// publish writes the files where the agent and the node's people find them.
+// publish writes the files where the agent and the node's people find them. Somebody may have mounted the folder into a container
+// of the pod, so it is as little to be trusted as an emptyDir.
 func publish(root *os.Root, key string, files []file) error {
 	dir := path.Join(podsDir, key)
 	if err := folder(root, dir, 0o755); err != nil {
 		return err
 	}
+	pod, err := enter(root, dir)
+	if err != nil {
+		return unwritable(root, dir, err)
+	}
+	defer func() { _ = pod.Close() }()
+	name, err := replaceAll(pod, files)
+	return unwritable(root, path.Join(dir, name), err)
+}
+
+// replaceAll writes what can be written, and gives the name and the error of the first that cannot.
+func replaceAll(root *os.Root, files []file) (string, error) {
+	var name string
+	var first error
 	for _, f := range files {
-		name := path.Join(dir, f.name)
-		if err := replace(root, name, f.text, 0o644); err != nil {
-			return unwritable(root, name, err)
+		if err := replace(root, f.name, f.text, 0o644); err != nil && first == nil {
+			name, first = f.name, err
 		}
 	}
-	return nil
+	return name, first
+}
+
+// planted tells an error of publish or of a removal that comes of what stands there, and not of the node's file system. Who can
+// write into the folder is the pod itself: it pays with the hint, and neither its ADD nor its DEL fails for it.
+func planted(err error) bool {
+	return slices.ContainsFunc([]syscall.Errno{
+		syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.EPERM, syscall.EACCES, syscall.EBUSY, syscall.ELOOP, syscall.EXDEV,
+		syscall.EMFILE, syscall.ENAMETOOLONG,
+	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
 }

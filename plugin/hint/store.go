@@ -72,11 +72,15 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 	if err = keep(root, key, f); err != nil {
 		return nil, err
 	}
-	if err = publish(root, key, files); err != nil {
+	err = publish(root, key, files)
+	if planted(err) {
+		warnings, err = append(warnings, err.Error()), nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	warnings = append(warnings, p.decision.Warnings...)
-	more, err := s.deliver(key, p, files)
+	more, err := s.deliver(ctx, key, p, files)
 	return append(warnings, more...), err
 }
 
@@ -102,10 +106,10 @@ func (s *Store) Drop(ctx context.Context, key string, o attach.Owner) error {
 		return fmt.Errorf("open %s: %w", s.Root, cause(err))
 	}
 	defer func() { _ = root.Close() }()
-	return s.drop(root, key, o)
+	return s.drop(ctx, root, key, o)
 }
 
-func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
+func (s *Store) drop(ctx context.Context, root *os.Root, key string, o attach.Owner) error {
 	current, err := names(root, path.Join(fragmentsDir, key))
 	if err != nil {
 		return err
@@ -131,14 +135,26 @@ func (s *Store) drop(root *os.Root, key string, o attach.Owner) error {
 	}
 	was := merge(before)
 	if len(left) == 0 {
-		s.withdraw(key, was)
-		return errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
+		s.withdraw(ctx, key, was)
+		return removePod(root, key)
 	}
 	err = publish(root, key, files)
 	p.volumes, p.hasUID = was.volumes, was.hasUID
 	p.require = false // the pod lost a rail while it runs: nobody can be told
-	_, _ = s.deliver(key, p, files)
+	_, _ = s.deliver(ctx, key, p, files)
+	if planted(err) {
+		return nil
+	}
 	return err
+}
+
+// removePod removes all of a pod. What the pod planted in its folder and cannot be removed stays, without a part: Prune tries again.
+func removePod(root *os.Root, key string) error {
+	shown := remove(root, path.Join(podsDir, key))
+	if planted(shown) {
+		shown = nil
+	}
+	return errors.Join(shown, remove(root, path.Join(fragmentsDir, key)))
 }
 
 // Prune removes what is left of pods none of whose attachments is alive: after a crash, or where a DEL never came.
@@ -184,7 +200,7 @@ func (s *Store) prune(ctx context.Context, root *os.Root, key string, alive func
 	if dead, err := allDead(root, key, alive); err != nil || !dead {
 		return err
 	}
-	return errors.Join(remove(root, path.Join(podsDir, key)), remove(root, path.Join(fragmentsDir, key)))
+	return removePod(root, key)
 }
 
 // allDead tells by file names alone, so that a fragment that cannot be read keeps nothing.

@@ -3,14 +3,15 @@
 package hint
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/podfabric/podfabric/netconf"
 )
@@ -18,12 +19,12 @@ import (
 // deliver writes the files into the pod's emptyDirs. What goes wrong there the pod did to itself, so it is a warning; it is
 // an error only when a network requires the hint to arrive. A volume that does not exist is not worth a warning: most pods
 // do not ask for the hint.
-func (s *Store) deliver(key string, p pod, files []file) ([]string, error) {
+func (s *Store) deliver(ctx context.Context, key string, p pod, files []file) ([]string, error) {
 	var warnings []string
 	var arrived bool
 	var why error
 	for _, volume := range p.volumes {
-		switch err := s.fill(key, volume, p, files); {
+		switch err := bounded(ctx, func() error { return s.fill(key, volume, p, files) }); {
 		case err == nil:
 			arrived = true
 		case errors.Is(err, errGone):
@@ -60,26 +61,45 @@ func (s *Store) fill(key, volume string, p pod, files []file) error {
 		return fmt.Errorf("hint is not in the pod's volume %q: %w", volume, err)
 	}
 	defer func() { _ = root.Close() }()
-	var first error
-	for _, f := range files {
-		if err := replace(root, f.name, f.text, 0o644); err != nil && first == nil {
-			first = fmt.Errorf("hint is not in the pod's volume %q: write %s: %w", volume, filepath.Join(root.Name(), f.name), cause(err))
-		}
+	if name, err := replaceAll(root, files); err != nil {
+		return fmt.Errorf("hint is not in the pod's volume %q: write %s: %w", volume, filepath.Join(root.Name(), name), cause(err))
 	}
-	return first
+	return nil
 }
 
 // withdraw takes the files out of the pod's volumes with the last part, so that an ADD that failed leaves none behind. What
 // stands in its way the pod put there, and a pod that ends takes it along.
-func (s *Store) withdraw(key string, p pod) {
+func (s *Store) withdraw(ctx context.Context, key string, p pod) {
 	for _, volume := range p.volumes {
-		root, err := s.emptyDir(key, volume, p)
-		if err != nil {
-			continue
-		}
-		_ = root.Remove(fabricFile)
-		_ = root.Remove(ncclFile)
-		_ = root.Close()
+		_ = bounded(ctx, func() error {
+			root, err := s.emptyDir(key, volume, p)
+			if err != nil {
+				return err
+			}
+			return errors.Join(root.Remove(fabricFile), root.Remove(ncclFile), root.Close())
+		})
+	}
+}
+
+// volumeWait bounds the wait for one volume. A file system that a pod has mounted there, and that does not answer, must cost no
+// more than the hint.
+const volumeWait = 2 * time.Second
+
+// errSilent: a volume's file system did not answer in time.
+var errSilent = errors.New("its file system does not answer")
+
+// bounded leaves f behind when it takes too long. A thread that waits for a file system ends with the process; f may still write
+// into the volume until then, and nowhere else.
+func bounded(ctx context.Context, f func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, volumeWait)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return errSilent
 	}
 }
 
@@ -99,21 +119,25 @@ func (s *Store) emptyDir(key, volume string, p pod) (*os.Root, error) {
 		return nil, fmt.Errorf("open %s: %w", s.KubeletRoot, cause(err))
 	}
 	defer func() { _ = kubelet.Close() }()
-	dir := path.Join("pods", key, "volumes", "kubernetes.io~empty-dir", volume)
-	before, err := kubelet.Lstat(dir)
+	return enter(kubelet, path.Join("pods", key, "volumes", "kubernetes.io~empty-dir", volume))
+}
+
+// enter opens a folder as a root that nothing leads out of. What is no folder, a link to one too, is not opened.
+func enter(above *os.Root, dir string) (*os.Root, error) {
+	before, err := above.Lstat(dir)
 	if err != nil {
 		return nil, fmt.Errorf("look at %s: %w", dir, cause(err))
 	}
 	if !before.IsDir() {
-		return nil, fmt.Errorf("%s is no folder but %s", dir, before.Mode().Type())
+		return nil, fmt.Errorf("%s is no folder but %s: %w", dir, before.Mode().Type(), syscall.ENOTDIR)
 	}
-	root, err := kubelet.OpenRoot(dir)
+	root, err := above.OpenRoot(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, cause(err))
 	}
 	after, err := root.Stat(".")
 	if err == nil && !os.SameFile(before, after) {
-		err = fs.ErrInvalid
+		err = syscall.ENOTDIR // put there since we looked
 	}
 	if err != nil {
 		_ = root.Close()

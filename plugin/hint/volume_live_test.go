@@ -3,6 +3,7 @@
 package hint_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -12,22 +13,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A full volume costs the pod its hint and nothing else. It needs root, for a small tmpfs in a mount namespace of this
-// thread's own.
-func TestFullVolume(t *testing.T) {
-	t.Parallel()
-	n := newNode(t, "podfabric")
-	runtime.LockOSThread() // never unlocked: the thread ends with the test, and the mount with it
+// mountNS gives this test's thread a mount namespace of its own, which ends with the test, and has the node look into it from
+// every thread. It needs root.
+func (n *node) mountNS(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread() // never unlocked: the thread ends with the test, and the mounts with it
 	if err := unix.Unshare(unix.CLONE_NEWNS); err != nil {
 		t.Fatalf("make a mount namespace, which needs root: %v", err)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", n.volume, "tmpfs", 0, "size=4k,nr_inodes=16"); err != nil {
-		t.Fatal(err)
+	n.store.KubeletRoot = fmt.Sprintf("/proc/%d/task/%d/root%s", os.Getpid(), unix.Gettid(), n.store.KubeletRoot)
+}
+
+// mount mounts something for this test's thread alone.
+func (n *node) mount(t *testing.T, source, target, kind string, flags uintptr, data string) {
+	t.Helper()
+	if err := unix.Mount(source, target, kind, flags, data); err != nil {
+		t.Fatalf("mount %s: %v", target, err)
 	}
-	t.Cleanup(func() { _ = unix.Unmount(n.volume, unix.MNT_DETACH) })
+	t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+}
+
+// A full volume costs the pod its hint and nothing else.
+func TestFullVolume(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "podfabric")
+	n.mountNS(t)
+	n.mount(t, "tmpfs", n.volume, "tmpfs", 0, "size=4k,nr_inodes=16")
 	if err := os.WriteFile(filepath.Join(n.volume, "filler"), make([]byte, 4096), 0o600); err != nil {
 		t.Fatal(err)
 	}

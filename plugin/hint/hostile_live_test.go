@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package hint_test
+
+import (
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podfabric/podfabric/plugin/attach"
+)
+
+// names are all that the plugin uses in a pod's folder.
+func planted() []string {
+	return []string{"nccl.conf", "fabric.json", ".podfabric-nccl.conf", ".podfabric-fabric.json"}
+}
+
+// attack is something that a pod does to its folder before ADD comes.
+type attack struct {
+	name string
+	// plant does it to one of the names; at is the path.
+	plant func(t *testing.T, at string, o *outside)
+	// arrives: the hint replaces it.
+	arrives bool
+	// linked: the file outside to which it is a hard link.
+	linked string
+}
+
+// links are the symbolic links that lead out, and hard links; each is replaced and none is followed.
+func links() []attack {
+	to := func(name, target string) attack {
+		return attack{"link " + name, func(t *testing.T, at string, o *outside) {
+			t.Helper()
+			must(t, os.Symlink(strings.ReplaceAll(target, "OUT", o.dir), at))
+		}, true, ""}
+	}
+	hard := func(name string) attack {
+		return attack{"hard link to " + name, func(t *testing.T, at string, o *outside) {
+			t.Helper()
+			must(t, os.Link(o.file(name), at))
+		}, true, name}
+	}
+	return []attack{
+		to("to a file", "OUT/file"), to("to a folder", "OUT/folder"), to("to nothing", "OUT/folder/new"), to("upwards", "../../../../../../outside/file"),
+		to("upwards for ever", strings.Repeat("../", 100)+"OUT/file"), to("by the root of a process", "/proc/self/root/OUT/file"),
+		to("by the folder of a process", "/proc/self/cwd"), to("to a descriptor", "/proc/self/fd/3"), to("to the files of its name", "OUT/folder/nccl.conf"),
+		to("to itself", "nccl.conf"), to("to its folder", "."), to("to the folder above", ".."), to("to the root", "/"), to("to standard error", "/dev/stderr"),
+		to("with a newline", "a\nb"), to("too long", strings.Repeat("a/", 2000)+"b"),
+		hard("file"), hard("secret"), hard("program"), hard("folder/below/file"),
+	}
+}
+
+// things are files that are none, or not such as the plugin makes.
+func things() []attack {
+	put := func(name string, arrives bool, plant func(t *testing.T, at string)) attack {
+		return attack{name, func(t *testing.T, at string, _ *outside) { t.Helper(); plant(t, at) }, arrives, ""}
+	}
+	file := func(name string, mode os.FileMode, size int64) attack {
+		return put(name, true, func(t *testing.T, at string) {
+			t.Helper()
+			must(t, os.WriteFile(at, []byte("NCCL_NET_PLUGIN=/x.so\n"), 0o600))
+			must(t, os.Truncate(at, size))
+			must(t, os.Chmod(at, mode))
+		})
+	}
+	node := func(name string, kind uint32, dev uint64) attack {
+		return put(name, true, func(t *testing.T, at string) { t.Helper(); must(t, unix.Mknod(at, kind|0o666, int(dev))) })
+	}
+	return []attack{
+		node("fifo", unix.S_IFIFO, 0), node("device that is full", unix.S_IFCHR, unix.Mkdev(1, 7)), node("device without an end", unix.S_IFCHR, unix.Mkdev(1, 5)),
+		node("disk", unix.S_IFBLK, unix.Mkdev(254, 0)), node("terminal", unix.S_IFCHR, unix.Mkdev(5, 0)), node("no device", unix.S_IFCHR, unix.Mkdev(0, 0)),
+		put("fifo with a reader", true, func(t *testing.T, at string) {
+			t.Helper()
+			must(t, unix.Mkfifo(at, 0o666))
+			f, err := os.OpenFile(at, os.O_RDWR|unix.O_NONBLOCK, 0)
+			must(t, err)
+			t.Cleanup(func() { _ = f.Close() })
+		}),
+		put("socket", true, func(t *testing.T, at string) {
+			t.Helper()
+			// By a short path: that of a socket is at most 107 bytes long.
+			dir, err := os.Open(filepath.Dir(at))
+			must(t, err)
+			defer dir.Close()
+			l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(at)))
+			must(t, err)
+			t.Cleanup(func() { _ = l.Close() })
+		}),
+		file("empty file", 0o644, 0), file("huge file", 0o644, 1<<40), file("file without permissions", 0, 10), file("setuid file", 0o4777|os.ModeSetuid, 10),
+		put("file of another user", true, func(t *testing.T, at string) {
+			t.Helper()
+			must(t, os.WriteFile(at, []byte("x"), 0o644))
+			must(t, os.Chown(at, 1000, 1000))
+		}),
+		put("empty folder", false, func(t *testing.T, at string) { t.Helper(); must(t, os.Mkdir(at, 0o700)) }),
+		put("full folder", false, func(t *testing.T, at string) { t.Helper(); must(t, os.MkdirAll(at+"/a/b", 0o700)) }),
+		put("deep tree", false, func(t *testing.T, at string) { t.Helper(); dig(t, at, 600) }),
+		put("crowded folder", false, func(t *testing.T, at string) {
+			t.Helper()
+			must(t, os.Mkdir(at, 0o777))
+			for i := range 300 {
+				must(t, os.WriteFile(fmt.Sprintf("%s/%d\n\x1b[2J", at, i), nil, 0o600))
+			}
+		}),
+		put("immutable file", false, func(t *testing.T, at string) {
+			t.Helper()
+			must(t, os.WriteFile(at, []byte("x"), 0o644))
+			pin(t, at)
+		}),
+	}
+}
+
+// dig makes a tree of folders so deep that no path names its end.
+func dig(t *testing.T, at string, depth int) {
+	t.Helper()
+	must(t, os.Mkdir(at, 0o700))
+	fd, err := unix.Open(at, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	must(t, err)
+	for range depth {
+		must(t, unix.Mkdirat(fd, "d", 0o700))
+		next, err := unix.Openat(fd, "d", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		must(t, err)
+		must(t, unix.Close(fd))
+		fd = next
+	}
+	must(t, unix.Close(fd))
+}
+
+// pin makes a file or folder immutable (chattr +i), until the test ends.
+func pin(t *testing.T, at string) {
+	t.Helper()
+	set := func(flags int) error {
+		f, err := os.Open(at)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, flags)
+	}
+	must(t, set(unix.STATX_ATTR_IMMUTABLE)) // FS_IMMUTABLE_FL has the same value (include/uapi/linux/fs.h)
+	t.Cleanup(func() { _ = set(0) })
+}
+
+// TestHostileFolder plants everything under every name, in the pod's emptyDir and in its folder of the state, which somebody may
+// have mounted into a container. ADD succeeds and the other files arrive, nothing hangs, DEL succeeds, and outside nothing was
+// read or changed.
+func TestHostileFolder(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"volume", "state"} {
+		for _, a := range append(links(), things()...) {
+			for _, name := range planted() {
+				t.Run(where+"/"+a.name+"/"+name, func(t *testing.T) {
+					t.Parallel()
+					n := newNode(t, "podfabric")
+					o := newOutside(t, filepath.Dir(n.store.Root))
+					folder := n.volume
+					if where == "state" {
+						folder = filepath.Join(n.store.Root, "pods", uid)
+						must(t, os.MkdirAll(folder, 0o755))
+					}
+					a.plant(t, filepath.Join(folder, name), o)
+					o.look(t)
+					n.survives(t, folder, name, a.arrives)
+					if a.linked != "" {
+						o.unchanged(t, a.linked)
+						return
+					}
+					o.unchanged(t)
+				})
+			}
+		}
+	}
+}
+
+// survives puts a hint and drops it.
+func (n node) survives(t *testing.T, folder, name string, arrives bool) {
+	t.Helper()
+	begun := time.Now()
+	warnings := n.put(t, attachment(1, "10.1.0.5/24"))
+	empty := strings.HasPrefix(name, ".") && !arrives && len(warnings) == 0 // an empty folder in a temporary file's place is removed
+	if (len(warnings) == 0) != arrives && !empty {
+		t.Errorf("warnings %q", warnings)
+	}
+	for _, w := range warnings {
+		if strings.Contains(w, "no such file") {
+			t.Errorf("warning %q", w)
+		}
+	}
+	for _, file := range []string{"nccl.conf", "fabric.json"} {
+		info, err := os.Lstat(filepath.Join(folder, file))
+		if strings.HasSuffix(name, file) && !arrives && !empty {
+			continue
+		}
+		if err != nil || info.Mode() != 0o644 {
+			t.Errorf("%s: %v, %v", file, info, err)
+		}
+	}
+	n.drop(t, attachment(1))
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestHostileVolumeItself: of volumes that are not as kubelet makes them.
+func TestHostileVolumeItself(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		do      func(t *testing.T, n *node)
+		arrives bool
+	}{
+		"without permissions": {func(t *testing.T, n *node) { t.Helper(); must(t, os.Chmod(n.volume, 0)) }, true},
+		"sticky, another user's, with a group for new files": {func(t *testing.T, n *node) {
+			t.Helper()
+			must(t, os.Chmod(n.volume, 0o777|os.ModeSticky|os.ModeSetgid))
+			must(t, os.Chown(n.volume, 1000, 2000))
+		}, true},
+		"immutable": {func(t *testing.T, n *node) { t.Helper(); pin(t, n.volume) }, false},
+		"read-only": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			n.mount(t, n.volume, n.volume, "", unix.MS_BIND, "")
+			n.mount(t, "", n.volume, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+		}, false},
+		"another file system": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			n.mount(t, "tmpfs", n.volume, "tmpfs", 0, "size=1m")
+		}, true},
+		"without inodes": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			n.mount(t, "tmpfs", n.volume, "tmpfs", 0, "nr_inodes=1")
+		}, false},
+		"with a file mounted in it, in a container's namespace": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			must(t, os.WriteFile(filepath.Join(n.volume, "nccl.conf"), nil, 0o644))
+			n.mount(t, filepath.Join(filepath.Dir(n.store.Root), "outside/file"), filepath.Join(n.volume, "nccl.conf"), "", unix.MS_BIND, "")
+		}, true},
+		"with a folder mounted in it, in a container's namespace": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			must(t, os.Mkdir(filepath.Join(n.volume, ".podfabric-nccl.conf"), 0o755))
+			n.mount(t, filepath.Join(filepath.Dir(n.store.Root), "outside/folder"), filepath.Join(n.volume, ".podfabric-nccl.conf"), "", unix.MS_BIND, "")
+		}, true},
+		"a file system that does not answer": {func(t *testing.T, n *node) {
+			t.Helper()
+			n.mountNS(t)
+			n.mountSilent(t, n.volume)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, "podfabric")
+			o := newOutside(t, filepath.Dir(n.store.Root))
+			host := n.store.Root
+			test.do(t, &n)
+			o.look(t)
+			begun := time.Now()
+			warnings := n.put(t, attachment(1, "10.1.0.5/24"))
+			if (len(warnings) == 0) != test.arrives {
+				t.Errorf("warnings %q", warnings)
+			}
+			strict := attachment(1, "10.1.0.5/24")
+			strict.Settings.Require = true
+			_, err := n.store.Put(t.Context(), uid, strict)
+			undelivered(t, err, test.arrives)
+			if test.arrives && err != nil {
+				t.Errorf("with hint.require: %v", err)
+			}
+			n.drop(t, attachment(1))
+			if took := time.Since(begun); took > 20*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if left, _ := os.ReadDir(filepath.Join(host, "pods")); len(left) > 0 {
+				t.Errorf("the node keeps %v", left)
+			}
+			o.unchanged(t)
+		})
+	}
+}
+
+// mountSilent mounts a file system whose server never answers (fuse(4)).
+func (n *node) mountSilent(t *testing.T, at string) {
+	t.Helper()
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	must(t, err)
+	t.Cleanup(func() { _ = unix.Close(fd) }) // before the unmount, which would ask the server; whoever waits gets ENOTCONN
+	n.mount(t, "silent", at, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0", fd))
+}
+
+// TestHostileRace: while ADD and DEL come and go, the pod exchanges its files, folders and links as fast as it can, in one step, so
+// that there is no moment without one; and so does somebody with the volume itself, which no pod can.
+func TestHostileRace(t *testing.T) {
+	t.Parallel()
+	for _, what := range append(planted(), "the volume", "the folder of the state") {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t, "podfabric")
+			o := newOutside(t, filepath.Dir(n.store.Root))
+			good := filepath.Join(n.volume, what)
+			switch what {
+			case "the volume":
+				good = n.volume
+			case "the folder of the state":
+				good = filepath.Join(n.store.Root, "pods", uid)
+				must(t, os.MkdirAll(filepath.Dir(good), 0o755))
+			}
+			evil := filepath.Join(filepath.Dir(n.store.Root), "evil")
+			o.look(t)
+			stop, done := make(chan struct{}), make(chan int)
+			go swap(good, evil, o, stop, done)
+			rounds := 0
+			for end := time.Now().Add(*raceTime); time.Now().Before(end); rounds++ {
+				f := attachment(1, "10.1.0.5/24")
+				if _, err := n.store.Put(t.Context(), uid, f); err != nil && !raced(what) {
+					t.Errorf("ADD: %v", err)
+				}
+				if err := n.store.Drop(t.Context(), uid, attach.Owner{ContainerID: sandbox, IfName: "net1"}); err != nil && !raced(what) {
+					t.Errorf("DEL: %v", err)
+				}
+			}
+			close(stop)
+			swaps := <-done
+			t.Logf("%d rounds, %d exchanges", rounds, swaps)
+			if rounds < 10 || swaps < 100 {
+				t.Errorf("only %d rounds and %d exchanges prove nothing", rounds, swaps)
+			}
+			o.unchanged(t)
+		})
+	}
+}
+
+// raceTime is how long each race runs: go test ./plugin/hint -run TestHostileRace -v -race-time 1m.
+var raceTime = flag.Duration("race-time", 2*time.Second, "how long each race runs")
+
+// raced tells what only root can exchange; ADD may fail over that, but leads nowhere else.
+func raced(what string) bool { return strings.HasPrefix(what, "the ") }
+
+// swap exchanges what stands at good with links that lead out and with folders, until stop.
+func swap(good, evil string, o *outside, stop <-chan struct{}, done chan<- int) {
+	for swaps := 0; ; {
+		for _, plant := range []func() error{
+			func() error { return os.Symlink(o.file("folder"), evil) }, func() error { return os.Symlink(o.file("file"), evil) },
+			func() error { return os.MkdirAll(evil+"/a", 0o777) }, func() error { return unix.Mkfifo(evil, 0o666) },
+			func() error { return os.Symlink("../outside/folder", evil) },
+		} {
+			_ = os.RemoveAll(evil)
+			_ = plant()
+			for range 20 {
+				if unix.Renameat2(unix.AT_FDCWD, evil, unix.AT_FDCWD, good, unix.RENAME_EXCHANGE) == nil {
+					swaps++
+				} else if unix.Renameat2(unix.AT_FDCWD, evil, unix.AT_FDCWD, good, unix.RENAME_NOREPLACE) == nil {
+					swaps++
+				}
+			}
+			select {
+			case <-stop:
+				done <- swaps
+				return
+			default:
+			}
+		}
+	}
+}
+
+// TestWholeFolderOfPods: who mounts the folder of all pods into one can only reach other pods' hints.
+func TestWholeFolderOfPods(t *testing.T) {
+	t.Parallel()
+	n := newNode(t, "podfabric")
+	o := newOutside(t, filepath.Dir(n.store.Root))
+	claims := filepath.Join(n.store.Root, "claims")
+	must(t, os.MkdirAll(claims, 0o700))
+	must(t, os.MkdirAll(filepath.Join(n.store.Root, "pods"), 0o755))
+	must(t, os.Symlink("../claims", filepath.Join(n.store.Root, "pods", uid)))
+	o.look(t)
+	if warnings := n.put(t, attachment(1, "10.1.0.5/24")); len(warnings) != 1 {
+		t.Errorf("warnings %q", warnings)
+	}
+	n.drop(t, attachment(1))
+	o.unchanged(t)
+	if left, err := os.ReadDir(claims); err != nil || !cmp.Equal(len(left), 0) {
+		t.Errorf("claims hold %v, %v", left, err)
+	}
+}
