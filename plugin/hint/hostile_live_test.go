@@ -3,8 +3,10 @@
 package hint_test
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -369,6 +371,24 @@ func swap(good, evil string, o *outside, stop <-chan struct{}, done chan<- int) 
 			default:
 			}
 		}
+	}
+}
+
+// TestTreeDeeperThanDescriptors: a pod's folder in the state that holds a tree deeper than this process may open files keeps no DEL
+// from its end.
+func TestTreeDeeperThanDescriptors(t *testing.T) {
+	n := newNode(t, "podfabric")
+	folder := filepath.Join(n.store.Root, "pods", uid)
+	must(t, os.MkdirAll(folder, 0o755))
+	dig(t, filepath.Join(folder, "deep"), 600)
+	n.put(t, attachment(1, "10.1.0.5/24"))
+	var was unix.Rlimit
+	must(t, unix.Getrlimit(unix.RLIMIT_NOFILE, &was))
+	t.Cleanup(func() { must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &was)) })
+	must(t, unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 300, Max: was.Max}))
+	n.drop(t, attachment(1))
+	if _, err := os.Lstat(filepath.Join(n.store.Root, "fragments", uid)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the part is there: %v", err)
 	}
 }
 

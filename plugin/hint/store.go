@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -151,6 +152,10 @@ func (s *Store) drop(ctx context.Context, root *os.Root, key string, o attach.Ow
 // removePod removes all of a pod. What the pod planted in its folder and cannot be removed stays, without a part: Prune tries again.
 func removePod(root *os.Root, key string) error {
 	shown := remove(root, path.Join(podsDir, key))
+	if errors.Is(shown, syscall.EMFILE) {
+		// Either many calls at once, which is over soon, or a tree deeper than a process may have files open.
+		shown = remove(root, path.Join(podsDir, key))
+	}
 	if planted(shown) {
 		shown = nil
 	}
