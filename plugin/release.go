@@ -156,18 +156,13 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	k := &stepper{
 		Session: r.session, plugin: r.Plugin, log: r.log, holder: r.verb + " " + r.rec.Owner.String(), device: r.rec.Device,
 	}
-	steps := attach.Restore(r.rec.Before, before)
-	if r.rec.VF != nil {
-		steps = append(steps, attach.Leftover(r.rec.Before, *r.rec.VF, before)...)
-	}
-	stepErr := attach.RunAll(ctx, k, steps)
-	now, err := r.session.Observe(ctx, r.query())
-	if err != nil {
-		return outcome{held: true}, errors.Join(stepErr, fmt.Errorf("observe %s: %w", r.rec.Subject(), err))
+	now, err := r.pass(ctx, k, before)
+	if now == nil {
+		return outcome{held: true}, err
 	}
 	return outcome{
-		away: attach.Away(r.rec.Before, now), held: attach.Held(r.rec.Before, now), notes: attach.Notes(r.rec.Before, now),
-	}, stepErr
+		away: attach.Away(r.rec.Before, *now), held: attach.Held(r.rec.Before, *now), notes: attach.Notes(r.rec.Before, *now),
+	}, err
 }
 
 // await looks, without a lock, until something that was away can be seen.

@@ -180,11 +180,20 @@ type Link struct {
 	Up       bool     `json:"up"`
 	AltNames []string `json:"altNames,omitempty"`
 	Traits   *Traits  `json:"traits,omitempty"` // nil: not known, as from an older program, or not a function's own
+	// Uppers are the links in the pod that sit on it, wherever it is itself, by index. Moves do not take them off.
+	Uppers []Upper `json:"uppers,omitempty"`
 	// Addrs are the addresses on it, of every scope, as netip.Prefix.Compare orders them. CHECK needs them of a link in the pod.
 	Addrs []netip.Prefix `json:"addrs,omitempty"`
 	// InUse says in words what the node itself does with the link: "it carries the default route", "it is a port of bridge
 	// br0". Empty: nothing.
 	InUse []string `json:"inUse,omitempty"`
+}
+
+// Upper is a VLAN, macvlan or the like on a function's netdev.
+type Upper struct {
+	Kind  string `json:"kind"`
+	Name  string `json:"name"`
+	Index int    `json:"index"`
 }
 
 // RDMA is an RDMA device.

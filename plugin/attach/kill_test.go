@@ -151,6 +151,8 @@ func spoil(sc *scene) {
 		k.RenameLink(dev, "mine")
 		k.SetLink(dev, "02:de:ad:be:ef:00", 1400, false)
 		k.SetTraits(dev, podTraits())
+		k.Stack(podPath, "mine", "vlan", "mine.5")
+		k.Stack(podPath, "mine", "macvlan", "mine0")
 	}
 	if sc.before.VF != nil {
 		k.SetVFState(dev, attach.VFState{VLAN: 1, QoS: 1, Spoofchk: !sc.before.VF.Spoofchk, MaxTxRate: 1})

@@ -63,6 +63,7 @@ func (d dice) facts(kind netconf.Kind) attach.Facts {
 	f.Mode = pick(d, attach.Exclusive, attach.Shared, attach.NoRDMA)
 	f.Link.Place, f.Link.Up, f.Link.MTU = d.place(pick(d, "ens1f0v4", "net1", "dev0")), d.odds(2), pick(d, 1400, 1500)
 	f.Link.Traits = pick(d, nil, new(d.traits()), new(podTraits()))
+	f.Link.Uppers = pick(d, nil, []attach.Upper{{Kind: "macvlan", Name: "mv0", Index: d.IntN(2)}})
 	f.RDMA.NS, f.RDMA.Name, f.RDMA.Index = d.place("").NS, pick(d, "mlx5_4", "ibdev4"), uint32(d.IntN(2))
 	f.HostRDMA, f.HostLinks = pick(d, nil, []string{"mlx5_4"}), pick(d, nil, []string{"ens1f0v4", "net1"})
 	f.VF = &attach.VFState{MAC: "00:00:00:00:00:00", VLAN: d.IntN(2), Proto: "802.1q", Trust: d.odds(2), LinkState: "auto"}
@@ -134,7 +135,7 @@ func touch(t *testing.T, seed uint64, kind netconf.Kind, own bool, was, now atta
 	case attach.AddLink:
 		ok = !own && kind != netconf.KindChained && s.Link.NS == attach.Pod
 	case attach.DelLink:
-		ok = !own && kind != netconf.KindChained && s.Link.NS == attach.Pod
+		ok = kind != netconf.KindChained && s.Link.NS == attach.Pod && (!own || s.Link.Name == "mv0")
 	case attach.MoveLink:
 		ok = own && s.Device == was.Function.ID
 	case attach.SetVF:

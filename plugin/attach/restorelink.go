@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// restoreLink brings the netdev home, the settings of a VF back and the netdev up, in this order: a pod that still holds the
-// netdev must not lose its VLAN first.
+// restoreLink removes what the pod put on the netdev and brings that home, then the settings of a VF back and the netdev up, in
+// this order: a pod that still holds the netdev must not lose its VLAN first.
 func restoreLink(before, now Facts) []Step {
 	link, was := now.Link, before.Link
 	switch {
@@ -18,7 +18,7 @@ func restoreLink(before, now Facts) []Step {
 	case was == nil:
 		was = &Link{} // what it was is lost; that it was not in the pod is certain
 	}
-	var steps []Step
+	steps := dropUppers(*was, *link)
 	home := Place{NS: Host, Name: homeName(*was, now)}
 	up := link.Up && link.NS == Host // a move takes a link down
 	mac := was.MAC != "" && link.MAC != was.MAC
@@ -48,6 +48,18 @@ func restoreLink(before, now Facts) []Step {
 	}
 	if up != was.Up {
 		steps = append(steps, SetUp{Link: home, From: up, To: was.Up})
+	}
+	return steps
+}
+
+// dropUppers removes the links that a pod has put on its netdev. A move leaves them on it, and while the pod's namespace lives they take
+// part in what the next pod does with the netdev, behind its VLAN and with its trust.
+func dropUppers(was, now Link) []Step {
+	var steps []Step
+	for _, u := range now.Uppers {
+		if !slices.ContainsFunc(was.Uppers, func(w Upper) bool { return w.Index == u.Index && w.Kind == u.Kind }) {
+			steps = append(steps, DelLink{Kind: u.Kind, Link: Place{NS: Pod, Name: u.Name}, Index: u.Index})
+		}
 	}
 	return steps
 }

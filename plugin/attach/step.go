@@ -40,7 +40,7 @@ type AddLink struct {
 	BCQueueLen int    // 0: the kernel's default
 }
 
-// DelLink removes a link made by AddLink, under whatever name it has by now: it is known by its index, else by its kind and MAC.
+// DelLink removes a link made by AddLink, or by a pod on its device, under whatever name it has by now: it is known by its index, else by its kind and MAC.
 type DelLink struct {
 	Kind   string
 	Master Lower

@@ -151,7 +151,7 @@ func TestTraitsWithAProgramThatIsHeld(t *testing.T) {
 		t.Fatal(err)
 	}
 	sc.k.SetTraits(vf(), podTraits())
-	sc.k.HoldXDP(vf(), true)
+	sc.k.HoldXDP(vf(), syscall.EBUSY)
 	if err := sc.home(t, sc.s); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("error %v", err)
 	}
@@ -159,10 +159,67 @@ func TestTraitsWithAProgramThatIsHeld(t *testing.T) {
 	if diff := cmp.Diff(want, lines(attach.Restore(sc.before, sc.observe(t, sc.s)))); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	sc.k.HoldXDP(vf(), false)
+	sc.k.HoldXDP(vf(), nil)
 	if err := sc.home(t, sc.s); err != nil {
 		t.Error(err)
 	}
 	same(t, "state after Restore", sc.start, sc.k.Dump())
 	settled(t, sc, sc.s)
+}
+
+// A macvlan that a pod made on its VF would be on the next pod's, for as long as the first one's namespace lives; with that it dies.
+func TestRestoreOfAStackedLink(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*scene)
+		want   string
+	}{
+		"in the pod": {
+			change: func(sc *scene) {
+				sc.k.Stack(podPath, "net1", "vlan", "net1.5")
+				sc.k.Stack(podPath, "net1.5", "macvlan", "up")
+				sc.k.Stack(podPath, "net1", "macvlan", "mv0")
+			},
+			want: "del vlan pod/net1.5\ndel macvlan pod/mv0\nmove link 0000:3b:10.0 pod/net1 -> host/ens1f0v0, mtu 1500 -> 1500\n",
+		},
+		"on what is home": {
+			change: func(sc *scene) {
+				sc.k.Stack(podPath, "net1", "macvlan", "mv0")
+				sc.k.Give(vf(), "", "ens1f0v0")
+			},
+			want: "del macvlan pod/mv0\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sc := play(t, plan(t, "exclusive-off"))
+			if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+				t.Fatal(err)
+			}
+			tt.change(sc)
+			if diff := cmp.Diff(tt.want, lines(attach.Restore(recorded(t, sc.before), sc.observe(t, sc.s)))); diff != "" {
+				t.Errorf("steps (-want +got):\n%s", diff)
+			}
+			if err := sc.home(t, sc.s); err != nil {
+				t.Error(err)
+			}
+			same(t, "state after Restore", sc.start, sc.k.Dump())
+			settled(t, sc, sc.s)
+		})
+	}
+}
+
+// What was on the netdev at home already is another attachment's: a pod's macvlan on a VF that this one wanted to have whole.
+func TestRestoreLeavesWhatWasOnTheLink(t *testing.T) {
+	t.Parallel()
+	p := plan(t, "exclusive-off")
+	p.setup = func(k *attachtest.Kernel) { k.MakeMacvlan(podPath, "net7", "ens1f0v0") }
+	sc := play(t, p)
+	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
+		t.Fatal(err)
+	}
+	if err := sc.home(t, sc.s); err != nil {
+		t.Error(err)
+	}
+	same(t, "state after Restore", sc.start, sc.k.Dump())
 }

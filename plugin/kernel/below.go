@@ -214,6 +214,31 @@ func (s *Session) sitsOn(p *place, links []link.Link, master int) ([]link.Link, 
 	return on, nil
 }
 
+// uppers gives the links of the pod that sit right on one of p, by index.
+func (s *Session) uppers(p *place, on link.Link, now seen) ([]attach.Upper, error) {
+	if s.pod == nil {
+		return nil, nil
+	}
+	nsid := 0
+	var err error
+	if p != s.pod {
+		if nsid, err = s.homeNSID(s.pod); err != nil {
+			return nil, err
+		}
+	}
+	var out []attach.Upper
+	for _, l := range now.links[s.pod] {
+		sits := l.Lower == on.Index
+		if p != s.pod {
+			sits = l.Far == link.Far{Index: on.Index, NSID: nsid}
+		}
+		if sits && stacked(l) {
+			out = append(out, attach.Upper{Kind: l.Kind, Name: l.Name, Index: l.Index})
+		}
+	}
+	return out, nil
+}
+
 // homeNSID is the host's namespace as one pod's numbers it; -1: it does not, and has no link with one below it at home.
 func (s *Session) homeNSID(p *place) (int, error) {
 	nsid := -1

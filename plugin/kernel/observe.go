@@ -244,6 +244,9 @@ func (s *Session) link(id bus.ID, now seen) (*attach.Link, error) {
 		}
 		out := s.described(p, l)
 		out.Traits = new(attach.Traits(l.Traits))
+		if out.Uppers, err = s.uppers(p, l, now); err != nil {
+			return nil, err
+		}
 		if p == s.host {
 			out.InUse, err = p.links.Uses(l, now.links[p])
 			return out, err

@@ -93,9 +93,9 @@ func word(words []string, n uint32) string {
 	return fmt.Sprint(n)
 }
 
-// SetTraits changes those traits of a netdev that differ, in one message, for which it needs the ones that it has now. An XDP program can be taken
-// away but not given, and so is left alone when to names one. ErrNotFound; ErrRefused: the driver or the kernel will not have it,
-// as of an XDP program that a BPF link holds; what stands before that in Traits is set all the same.
+// SetTraits changes those traits of a netdev that differ, in one message; from are those that it has now. An XDP program can be taken
+// away but not given, and so is left alone when to names one. ErrNotFound; ErrRefused: the driver or the kernel will not have it. An
+// XDP program that a BPF link holds is refused when all else is done already.
 func (c *Conn) SetTraits(index int, from, to Traits) error {
 	what := fmt.Sprintf("set traits of link %d", index)
 	req := c.request(unix.RTM_NEWLINK, unix.NLM_F_ACK)

@@ -90,7 +90,7 @@ type link struct {
 	up      bool
 	carrier bool
 	traits  attach.Traits // kept wherever the link goes
-	heldXDP bool          // by a BPF link
+	holdXDP error         // what is told to who takes the program away that a BPF link holds; nil: none does
 	dflt    bool          // the node's default route leads through it
 	local   netip.Addr    // IPv6 link-local address that the kernel has made; zero: none
 	addrs   []netip.Prefix

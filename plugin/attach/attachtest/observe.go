@@ -128,7 +128,7 @@ func (s *Session) linkFacts(l *link) *attach.Link {
 		Up: l.up, AltNames: slices.Clone(l.alt), Addrs: addrs, InUse: s.k.uses(l),
 	}
 	if !l.dev.IsZero() {
-		out.Traits = new(l.traits)
+		out.Traits, out.Uppers = new(l.traits), s.uppersFacts(l)
 	}
 	return out
 }

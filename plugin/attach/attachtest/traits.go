@@ -3,8 +3,9 @@
 package attachtest
 
 import (
+	"cmp"
 	"fmt"
-	"syscall"
+	"slices"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/rdmans/bus"
@@ -30,8 +31,34 @@ func (k *Kernel) Traits(a bus.ID) attach.Traits {
 	return k.function(a).link.traits
 }
 
-// HoldXDP lets a BPF link hold the program on a function's netdev: nobody else can take it away.
-func (k *Kernel) HoldXDP(a bus.ID, on bool) { k.in(func() { k.function(a).link.heldXDP = on }) }
+// HoldXDP lets a BPF link hold the program on a function's netdev: who else takes it away is told err. nil: it is let go.
+func (k *Kernel) HoldXDP(a bus.ID, err error) { k.in(func() { k.function(a).link.holdXDP = err }) }
+
+// Stack is what a pod with CAP_NET_ADMIN puts on its interface, a VLAN or a macvlan: it stays on that wherever the interface goes, and in
+// the pod.
+func (k *Kernel) Stack(path, on, kind, name string) {
+	k.in(func() {
+		l := k.podLink(path, on)
+		x := link{ns: l.ns, name: name, kind: kind, typ: l.typ, lowers: []*link{l}, mac: l.mac, mtu: l.mtu, up: true, carrier: true}
+		if kind == macvlan {
+			x.mode, x.mac = "bridge", k.randomMAC()
+		}
+		k.newLink(x)
+		k.syncGIDs()
+	})
+}
+
+// uppersFacts are the links in the pod that sit on l.
+func (s *Session) uppersFacts(l *link) []attach.Upper {
+	var out []attach.Upper
+	for _, x := range s.k.uppers(l) {
+		if x.ns == s.pod && x.kind != bond {
+			out = append(out, attach.Upper{Kind: x.kind, Name: x.name, Index: x.index})
+		}
+	}
+	slices.SortFunc(out, func(a, b attach.Upper) int { return cmp.Compare(a.Index, b.Index) })
+	return out
+}
 
 // setTraits is one RTM_NEWLINK: do_setlink takes XDP last, so that what else there is stays done when it fails. It has no way to
 // give a program.
@@ -48,13 +75,13 @@ func (s *Session) setTraits(step attach.SetTraits) error {
 		return nil
 	}
 	s.k.call()
-	held := l.heldXDP && l.traits.XDP != to.XDP
+	held := l.holdXDP != nil && l.traits.XDP != to.XDP
 	if held {
 		to.XDP = l.traits.XDP
 	}
 	l.traits = to
 	if held {
-		return fmt.Errorf("set traits of %s: %w", l.name, syscall.EBUSY)
+		return fmt.Errorf("set traits of %s: %w", l.name, l.holdXDP)
 	}
 	return nil
 }
