@@ -200,11 +200,10 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		return err
 	}
 	steps := attach.Plan(a.conf, facts, planned, a.rec.Soft)
-	k := &stepper{
-		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
-		steady: a.node.Uverbs != netconf.UverbsAgent,
+	if err = a.takeOut(steps); err != nil {
+		return err
 	}
-	a.changed = true
+	k := a.stepper()
 	err = attach.Run(ctx, k, steps)
 	if other, ok := attach.AdminFirst(err, steps); ok {
 		a.log.InfoContext(ctx, "setting the VF's MAC through its PF first", "cause", err.Error())

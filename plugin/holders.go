@@ -17,6 +17,8 @@ type outcome struct {
 	by    []attach.Holding // where these are and who keeps them there, as far as that can be found out
 	held  bool             // the netdev is not known to be home, so its addresses may still answer
 	notes []string         // warnings
+	// misnamed: at home under a name that is not its own, since another device has that.
+	misnamed bool
 }
 
 // stillAway says what is away and who keeps it.

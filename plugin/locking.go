@@ -107,6 +107,16 @@ type stepper struct {
 	unmoved attach.Step
 }
 
+// stepper applies the steps of an ADD. From here on there may be something to take back.
+func (a *adding) stepper() *stepper {
+	a.changed = true
+	return &stepper{
+		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
+		steady: a.node.Uverbs != netconf.UverbsAgent,
+	}
+}
+
+// Apply makes one step.
 func (s *stepper) Apply(ctx context.Context, step attach.Step) error {
 	begin := s.plugin.Now()
 	err := s.apply(ctx, step)

@@ -69,3 +69,25 @@ func setting(step attach.Step) bool {
 	}
 	return false
 }
+
+// takeOut writes down at the device what is about to be made of it.
+func (a *adding) takeOut(steps []attach.Step) error {
+	if a.rec.Device.IsZero() || len(steps) == 0 {
+		return nil
+	}
+	out := record.Out{
+		Device: a.rec.Device, Owner: a.rec.Owner, Pod: a.rec.Pod, NetNS: a.rec.NetNS, Before: a.rec.Before, Given: attach.Gives(steps),
+	}
+	if err := a.Records.SaveOut(out); err != nil {
+		return fmt.Errorf("write down that %s is taken from home: %w", a.rec.Device, err)
+	}
+	return nil
+}
+
+// in forgets that the device was out, now that it is home as it was. One that has not got its own name back is still owed that.
+func (r *releasing) in(out outcome) error {
+	if r.rec.Device.IsZero() || out.misnamed {
+		return nil
+	}
+	return r.Records.DropOut(r.rec.Owner, r.rec.Device)
+}

@@ -162,6 +162,7 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	}
 	return outcome{
 		away: attach.Away(r.rec.Before, *now), held: attach.Held(r.rec.Before, *now), notes: attach.Notes(r.rec.Before, *now),
+		misnamed: attach.Misnamed(r.rec.Before, *now),
 	}, err
 }
 
@@ -224,12 +225,12 @@ func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, h
 		}
 	case addrErr != nil || hintErr != nil:
 		// The device is free for the next pod, or for another program. Whoever pays the rest must not restore it once more.
-		err = r.Records.Save(owing(r.rec))
+		err = errors.Join(r.in(out), r.Records.Save(owing(r.rec)))
 		if !r.rec.Device.IsZero() {
 			err = errors.Join(err, r.Records.Unclaim(r.rec.Owner, r.rec.Device))
 		}
 	default:
-		err = r.Records.Drop(r.rec.Owner, r.rec.Device)
+		err = errors.Join(r.in(out), r.Records.Drop(r.rec.Owner, r.rec.Device))
 	}
 	return errors.Join(homeErr, addrErr, hintErr, err)
 }
