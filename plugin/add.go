@@ -55,6 +55,8 @@ type adding struct {
 
 	rec record.Record
 	log *slog.Logger
+	// left is what the device's last owner left of it, if nothing else is recorded of that; nil: nothing.
+	left *record.Out
 	// changed: a step was tried, so that something may have to be taken back.
 	changed bool
 }
@@ -121,23 +123,6 @@ func (a *adding) begin(ctx context.Context) error {
 		return errors.Join(fmt.Errorf("claim %s: %w", a.rec.Device, err), a.Records.Drop(a.rec.Owner, a.rec.Device))
 	}
 	return nil
-}
-
-// homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another
-// plugin took from there, have none to keep.
-func (a *adding) homed(facts attach.Facts) (attach.Facts, error) {
-	home := facts.Function.Userspace() || facts.Link != nil && facts.Link.NS == attach.Host
-	if !home || a.rec.Device.IsZero() {
-		return facts, nil
-	}
-	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
-		return facts, fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
-	}
-	kept, err := a.Records.LoadHome(a.rec.Device)
-	if err != nil {
-		return facts, fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
-	}
-	return attach.Homed(facts, kept), nil
 }
 
 // query asks the PF's driver only where the configuration sets something there.

@@ -23,15 +23,15 @@ func (a *adding) acquire(ctx context.Context) (func(), error) {
 		if err != nil {
 			return nil, err
 		}
-		stale, err := a.stale(ctx)
-		if err == nil && stale == nil {
+		clean, err := a.obstacle(ctx)
+		if err == nil && clean == nil {
 			return unlock, nil
 		}
 		unlock()
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = clean(ctx)
 		}
-		if err := a.heal(ctx, *stale); err != nil {
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -39,6 +39,22 @@ func (a *adding) acquire(ctx context.Context) (func(), error) {
 		Code: netconf.CodeTryLater, Remedy: "let the other pods that ask for this device end first; the runtime tries again by itself",
 		Field: "deviceID", Found: a.rec.Device.String() + ", claimed again and again",
 	}
+}
+
+// obstacle gives what clears what stands in the way; nil when nothing does.
+func (a *adding) obstacle(ctx context.Context) (func(context.Context) error, error) {
+	stale, err := a.stale(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if stale != nil {
+		return func(ctx context.Context) error { return a.heal(ctx, *stale) }, nil
+	}
+	out, err := a.owed()
+	if err != nil || out == nil {
+		return nil, err
+	}
+	return func(ctx context.Context) error { return a.settleOrphan(ctx, *out) }, nil
 }
 
 // stale gives the record that stands in the way and can be cleared, nil when nothing does, and an error when what stands
@@ -94,6 +110,17 @@ func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*r
 	// The link of a chained attachment is where the plugin before has put it.
 	home := a.conf.Kind == netconf.KindChained || facts.Link != nil && facts.Link.NS == attach.Host
 	home = home && (facts.RDMA == nil || facts.RDMA.NS == attach.Host)
+	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
+	out, outErr := a.Records.LoadOut(a.rec.Device)
+	known := outErr == nil && out.Owner == holder
+	if known {
+		rec = out.Record()
+	} else if before, err := a.Records.LoadHome(a.rec.Device); err == nil {
+		rec.Before = before
+	}
+	if !home && gone && known {
+		return &rec, a.alive(ctx, rec)
+	}
 	if !home && gone {
 		return nil, nil //nolint:nilnil // Guard says where the device is
 	}
@@ -105,10 +132,6 @@ func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*r
 			Found:  fmt.Sprintf("%s, owned by container %s, interface %s", a.rec.Device, holder.ContainerID, holder.IfName),
 			Err:    cause,
 		}
-	}
-	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
-	if before, err := a.Records.LoadHome(a.rec.Device); err == nil {
-		rec.Before = before
 	}
 	return &rec, nil
 }
@@ -168,4 +191,24 @@ func (a *adding) heal(ctx context.Context, rec record.Record) error {
 		return nil
 	}
 	return fmt.Errorf("clear the attachment %s of pod %s: %w", rec.Owner, rec.Pod, err)
+}
+
+// homed keeps the names that a device has at home, and gives the facts with them. What stays at home, and a link that another
+// plugin took from there, have none to keep.
+func (a *adding) homed(facts attach.Facts) (attach.Facts, error) {
+	home := facts.Function.Userspace() || facts.Link != nil && facts.Link.NS == attach.Host
+	if !home || a.rec.Device.IsZero() {
+		return facts, nil
+	}
+	if err := a.Records.SaveHome(a.rec.Device, facts); err != nil {
+		return facts, fmt.Errorf("keep the home names of %s: %w", a.rec.Device, err)
+	}
+	kept, err := a.Records.LoadHome(a.rec.Device)
+	if err != nil {
+		return facts, fmt.Errorf("read the home names of %s: %w", a.rec.Device, err)
+	}
+	if a.left != nil {
+		facts = attach.Named(facts, a.left.Before) // as far as its names are not back because others have them
+	}
+	return attach.Homed(facts, kept), nil
 }

@@ -45,10 +45,12 @@ type homecoming struct {
 
 // situation is what was seen of an orphan and what can be done.
 type situation struct {
-	steps  []attach.Step
-	away   []string // what is in no namespace at hand
-	living string   // why a pod may still use it; empty: nobody does
-	anew   bool     // the function that was out is no more
+	steps []attach.Step
+	away  []string // what is in no namespace at hand
+	// obstacle is why it cannot be put right now: the node uses it.
+	obstacle string
+	living   string // why a pod may still use it; empty: nobody does
+	anew     bool   // the function that was out is no more
 }
 
 // comeHome opens the machine as the orphan's attachment knew it.
@@ -85,6 +87,11 @@ func (h *homecoming) look(ctx context.Context) (situation, error) {
 		}
 	}
 	s.steps = attach.Owed(before, given, now)
+	if len(s.steps) > 0 && now.Link != nil && now.Link.NS == attach.Host && len(now.Link.InUse) > 0 {
+		s.obstacle = "the node uses it: " + strings.Join(now.Link.InUse, ", ")
+	} else if len(s.steps) == 0 && attach.Misnamed(before, now) {
+		s.obstacle = strings.Join(attach.Notes(before, now), "; ")
+	}
 	return s, nil
 }
 
@@ -144,6 +151,9 @@ func (h *homecoming) pass(ctx context.Context) ([]string, error) {
 	if s.living != "" {
 		return nil, fmt.Errorf("%w: %s", errLiving, s.living)
 	}
+	if s.obstacle != "" {
+		return nil, nil // what the node has made its own stays as the node has it
+	}
 	k := &stepper{Session: h.session, plugin: h.Plugin, log: h.Log, holder: h.verb, device: h.out.Device}
 	if err = attach.RunAll(ctx, k, s.steps); err != nil {
 		return nil, fmt.Errorf("bring %s home: %w", h.out.Device, err)
@@ -158,9 +168,22 @@ func (h *homecoming) pass(ctx context.Context) ([]string, error) {
 	return nil, h.Records.DropOut(h.out.Owner, h.out.Device)
 }
 
-// settleOrphan puts the device of an ADD right first when it is an orphan. It tells whether there was anything to do.
+// owed gives the orphan that the device of this ADD is; nil: it is none, or was put right as far as that goes already.
+func (a *adding) owed() (*record.Out, error) {
+	if a.rec.Device.IsZero() || a.left != nil {
+		return nil, nil //nolint:nilnil // nothing is owed
+	}
+	out, is, err := a.orphan(a.rec.Device)
+	if err != nil || !is {
+		return nil, err
+	}
+	return &out, nil
+}
+
+// settleOrphan puts the device of an ADD right first when it is an orphan.
 func (a *adding) settleOrphan(ctx context.Context, out record.Out) error {
 	a.log.WarnContext(ctx, "nothing is recorded of the device's last owner; putting the device right", "of", out.Owner.String(), "ofPod", out.Pod.String())
+	a.left = &out
 	h, err := a.comeHome(ctx, out, "ADD "+a.rec.Owner.String())
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ type Machine interface {
 	Functions(ctx context.Context) ([]bus.ID, error)
 	// Promised tells whether kubelet has set a device aside for a container. Its device node is chosen by then.
 	Promised(ctx context.Context, dev bus.ID) (bool, error)
+	// Elsewhere lists the functions of which something is in a namespace that is not the host's.
+	Elsewhere(ctx context.Context) ([]attach.Astray, error)
 	// Scratch makes an empty network namespace; path leads to it until end is called.
 	Scratch(ctx context.Context) (path string, end func(), err error)
 }
@@ -32,11 +34,13 @@ const (
 	FindRecord     FindingKind = "record"     // a record that cannot be read
 	FindAttachment FindingKind = "attachment" // its owner is dead, or its ADD or DEL was cut short
 	FindClaim      FindingKind = "claim"      // a claim without an attachment
+	FindDevice     FindingKind = "device"     // taken from home by an attachment of which nothing is recorded, or in another program's namespace
 	FindLease      FindingKind = "lease"      // an address without an attachment
 	FindSoft       FindingKind = "softRoCE"   // a soft RoCE device without an attachment
 	FindName       FindingKind = "name"       // a device at home under a name that is not its own
 	FindHint       FindingKind = "hint"       // files of a pod without attachments
 	FindUverbs     FindingKind = "uverbs"     // a hole in the uverbs numbers
+	FindFile       FindingKind = "file"       // what a killed process left in the state folder
 )
 
 // Outcome is what became of a finding.
@@ -48,6 +52,7 @@ const (
 	Repaired Outcome = "repaired" // done
 	Left     Outcome = "left"     // not repair's to do, or not possible yet; Detail says why
 	Failed   Outcome = "failed"   // Detail is the error
+	Noted    Outcome = "noted"    // perhaps nothing is wrong; Detail says what would have to be known
 )
 
 // Finding is one thing on the node that is not as it should be.
@@ -78,7 +83,7 @@ func (p *Plugin) Repair(ctx context.Context, m Machine, dry bool) ([]Finding, er
 	r := &repairing{Plugin: p, machine: m, node: node, dry: dry, host: s, found: []Finding{}}
 	var errs []error
 	for _, look := range []func(context.Context) error{
-		r.attachments, r.claims, r.leases, r.soft, r.names, r.hints, r.uverbs,
+		r.attachments, r.claims, r.devices, r.leases, r.soft, r.names, r.hints, r.uverbs, r.files, r.strangers,
 	} {
 		errs = append(errs, look(ctx))
 	}
@@ -240,11 +245,7 @@ func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (st
 	if err != nil || len(out.away) == 0 {
 		return "", err
 	}
-	detail := "still away: " + out.stillAway()
-	if by := attach.Holders(out.by); by != "" {
-		detail += "; end " + by
-	}
-	return detail, nil
+	return out.left(), nil
 }
 
 // claims removes those that lead to no attachment.

@@ -52,6 +52,9 @@ func (r *repairing) misnamed(ctx context.Context, dev bus.ID) (misnaming, error)
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
 		return misnaming{}, nil // owned, or not known to be free
 	}
+	if _, is, err := r.orphan(dev); is || err != nil {
+		return misnaming{}, err // more is owed to it than names
+	}
 	home, err := r.Records.LoadHome(dev)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrUnreadable) {
 		return misnaming{}, nil
@@ -66,31 +69,31 @@ func (r *repairing) misnamed(ctx context.Context, dev bus.ID) (misnaming, error)
 	return judgeNames(home, now), nil
 }
 
+// judgeNames looks for names that the kernel or a pod gave (attach.Homed). Others are somebody's choice.
 func judgeNames(home, now attach.Facts) misnaming {
 	if home.Link == nil || now.Link == nil || now.Link.NS != attach.Host {
 		return misnaming{}
 	}
+	want := attach.Homed(now, home)
 	var why []string
-	if now.Link.Name != home.Link.Name {
-		why = append(why, fmt.Sprintf("its netdev is called %s, not %s", now.Link.Name, home.Link.Name))
+	if is, was := now.Link.Name, want.Link.Name; is != was {
+		why = append(why, fmt.Sprintf("its netdev is called %s, not %s", is, was))
+		link := *want.Link
+		link.AltNames = slices.DeleteFunc(slices.Clone(link.AltNames), func(n string) bool { return n == was })
+		want.Link = &link
 	}
-	if was, is := home.RDMA, now.RDMA; was != nil && is != nil && is.NS == attach.Host {
-		if is.Index != was.Index {
-			return misnaming{} // another device than the one that the names were kept of
-		}
-		if is.Name != was.Name {
-			why = append(why, fmt.Sprintf("its RDMA device is called %s, not %s", is.Name, was.Name))
-		}
+	if now.RDMA != nil && now.RDMA.Name != want.RDMA.Name {
+		why = append(why, fmt.Sprintf("its RDMA device is called %s, not %s", now.RDMA.Name, want.RDMA.Name))
 	}
-	link := *home.Link
-	link.MAC, link.MTU, link.Up, link.Traits = now.Link.MAC, now.Link.MTU, now.Link.Up, nil
-	home.Link = &link
-	m := misnaming{why: strings.Join(why, ", "), steps: attach.Restore(home, now)}
+	if len(why) == 0 {
+		return misnaming{}
+	}
+	m := misnaming{why: strings.Join(why, ", "), steps: attach.Restore(want, now)}
 	switch {
-	case now.Link.Name != link.Name && len(now.Link.InUse) > 0:
+	case now.Link.Name != want.Link.Name && len(now.Link.InUse) > 0:
 		m.obstacle = "the node uses it: " + strings.Join(now.Link.InUse, ", ")
 	case len(m.steps) == 0:
-		m.obstacle = strings.Join(attach.Notes(home, now), "; ")
+		m.obstacle = strings.Join(attach.Notes(want, now), "; ")
 	}
 	return m
 }

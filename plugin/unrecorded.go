@@ -112,6 +112,11 @@ func (p *Plugin) named(dev bus.ID, t netconf.Teardown) bool {
 // interface that another plugin may have brought into the pod only the RDMA device was podfabric's to move.
 func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t netconf.Teardown) (record.Record, error) {
 	rec.Device, rec.Soft = dev, attach.SoftName(rec.Owner)
+	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
+		kept := out.Record()
+		rec.Before, rec.VF, rec.Moved = kept.Before, kept.VF, kept.Moved
+		return rec, nil
+	}
 	home, homeErr := p.Records.LoadHome(dev)
 	if homeErr == nil {
 		rec.Before = home

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
@@ -139,6 +140,11 @@ func (m *machine) Promised(_ context.Context, dev bus.ID) (bool, error) {
 	_, entries, _ := bytes.Cut(text, []byte(`"PodDeviceEntries"`))
 	entries, _, _ = bytes.Cut(entries, []byte(`"RegisteredDevices"`))
 	return bytes.Contains(entries, []byte(`"`+dev.String()+`"`)), nil
+}
+
+// Elsewhere lists the functions of which something is in another namespace.
+func (m *machine) Elsewhere(ctx context.Context) ([]attach.Astray, error) {
+	return m.kernel.Elsewhere(ctx)
 }
 
 // Scratch makes an empty network namespace.

@@ -55,7 +55,7 @@ func repair(ctx context.Context, r repairer, s streams, dry, asJSON bool) error 
 	if err = errors.Join(err, printErr); err != nil {
 		return err
 	}
-	done := func(f plugin.Finding) bool { return f.Outcome == plugin.Repaired }
+	done := func(f plugin.Finding) bool { return f.Outcome == plugin.Repaired || f.Outcome == plugin.Noted }
 	if slices.ContainsFunc(found, func(f plugin.Finding) bool { return !done(f) }) {
 		return errFindings
 	}
@@ -66,7 +66,7 @@ func repair(ctx context.Context, r repairer, s streams, dry, asJSON bool) error 
 var errRoot = errors.New("run it as root: network namespaces and /run/podfabric are closed to others")
 
 func printFindings(w io.Writer, found []plugin.Finding) {
-	if len(found) == 0 {
+	if !slices.ContainsFunc(found, func(f plugin.Finding) bool { return f.Outcome != plugin.Noted }) {
 		fmt.Fprintln(w, "nothing to repair")
 	}
 	for _, f := range found {

@@ -50,9 +50,9 @@ func Owed(before Facts, given Given, now Facts) []Step {
 func mine(before Facts, given Given, now Facts) Facts {
 	if was, is := before.Link, now.Link; was != nil && is != nil && is.NS == Host && was.NS == Host {
 		link := *was
-		// Under the name that the pod had for it, or the kernel gave it on the way home, nobody has touched it since.
-		if touched := is.Name != given.Name && !strayLink(is.Name); touched {
-			link.Up = is.Up
+		// Somebody who gave it its own name back, udev perhaps, may have set more. Under any other, nobody has put it right.
+		if touched := is.Name == was.Name && is.Name != given.Name; touched {
+			link.Up, link.Traits = is.Up, nil
 			link.AltNames = slices.DeleteFunc(slices.Clone(is.AltNames), func(n string) bool { return n == was.Name })
 			if given.MAC == "" || is.MAC != given.MAC {
 				link.MAC = is.MAC

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Holding says where a device is that is neither at home nor in the pod, and who keeps it there.
@@ -18,6 +20,12 @@ type Holding struct {
 	By []string
 	// Living: a process is in NS.
 	Living bool
+}
+
+// Astray is a function of which something is in a namespace that is not the host's.
+type Astray struct {
+	Device bus.ID
+	Held   []Holding
 }
 
 // By texts name at most this many; a pod may have hundreds of processes.

@@ -28,6 +28,24 @@ func Homed(seen, home Facts) Facts {
 	return seen
 }
 
+// Named gives facts the names of home, whatever the device is called.
+func Named(seen, home Facts) Facts {
+	if !SameFunction(seen, home) {
+		return seen
+	}
+	if l, h := seen.Link, home.Link; l != nil && h != nil && l.NS == Host && h.NS == Host {
+		named := *l
+		named.Name = h.Name
+		seen.Link = &named
+	}
+	if d, h := seen.RDMA, home.RDMA; d != nil && h != nil && d.NS == Host {
+		named := *d
+		named.Name = h.Name
+		seen.RDMA = &named
+	}
+	return seen
+}
+
 // SameFunction tells whether two facts are of one function with one RDMA device, by what both keep for their lives.
 func SameFunction(a, b Facts) bool {
 	if a.Function.ID != b.Function.ID || anew(a.Function, b.Function) || (a.RDMA == nil) != (b.RDMA == nil) {

@@ -140,3 +140,52 @@ func plain(text string) string {
 		return r
 	}, text)
 }
+
+// Elsewhere lists the functions of which a netdev or an RDMA device is in a namespace that is not the host's, and who keeps that.
+func (k *Kernel) Elsewhere(ctx context.Context) ([]attach.Astray, error) {
+	s, err := k.Open(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	found := map[bus.ID][]attach.Holding{}
+	scan := rdmans.Scan{Proc: k.Proc, Run: k.RunNetns, Deep: true}
+	err = s.each(ctx, scan, func(p *place, n rdmans.Namespace) error { return s.strangers(p, n, found) })
+	out := make([]attach.Astray, 0, len(found))
+	for id, held := range found {
+		out = append(out, attach.Astray{Device: id, Held: held})
+	}
+	slices.SortFunc(out, func(a, b attach.Astray) int { return strings.Compare(a.Device.String(), b.Device.String()) })
+	return out, errors.Join(err, s.Close())
+}
+
+// strangers adds what one namespace has of functions.
+func (s *Session) strangers(p *place, n rdmans.Namespace, found map[bus.ID][]attach.Holding) error {
+	links, err := p.links.List()
+	if err != nil {
+		return err
+	}
+	for _, l := range links {
+		if !l.Parent.IsZero() {
+			found[l.Parent] = append(found[l.Parent], holding("netdev "+l.Name, n))
+		}
+	}
+	devices, err := s.ownRDMA(p)
+	if err != nil || len(devices) == 0 {
+		return err
+	}
+	view, err := s.view(p)
+	if err != nil {
+		return err
+	}
+	for _, d := range devices {
+		parent, parentErr := view.Parent(d.Name)
+		if errors.Is(parentErr, sysfs.ErrNotExist) || parentErr == nil && parent.IsZero() {
+			continue
+		}
+		if parentErr != nil {
+			return errors.Join(parentErr, view.Close())
+		}
+		found[parent] = append(found[parent], holding("RDMA device "+d.Name, n))
+	}
+	return view.Close()
+}

@@ -33,6 +33,14 @@ type Out struct {
 	Given   attach.Given `json:"given"`
 }
 
+// Record is what an Out tells of its attachment's record.
+func (o Out) Record() Record {
+	return Record{
+		State: Done, Owner: o.Owner, Pod: o.Pod, NetNS: o.NetNS, Device: o.Device, Before: o.Before, VF: o.Given.VF, Moved: o.Given.Moved,
+		Soft: attach.SoftName(o.Owner),
+	}
+}
+
 // SaveOut writes down that a device is taken from home. Its error wraps ErrUnwritable or ErrOwner.
 func (s *Store) SaveOut(o Out) error {
 	if err := checkOwner(o.Owner); err != nil {

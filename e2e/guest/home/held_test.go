@@ -103,7 +103,7 @@ func keepers() map[string]func(t *testing.T, pod *node.NS, dev string) (string, 
 			return fmt.Sprintf("sleep (pid %d, mount %s)", pid, file), stop
 		},
 		// A pod that runs containers of its own gives them its devices.
-		"a namespace within": func(t *testing.T, pod *node.NS, dev string) (string, func()) {
+		"a namespace within": func(t *testing.T, pod *node.NS, _ string) (string, func()) {
 			t.Helper()
 			pid, stop := process(t, "ip", "netns", "exec", pod.Name, "unshare", "-n", "sleep", "600")
 			const within = "within"

@@ -93,3 +93,23 @@ func (k *Kernel) ReleaseNetNS(path string, looks int) {
 		}
 	})
 }
+
+// Elsewhere lists the functions of which something is in a namespace that is not the host's and that can be seen.
+func (k *Kernel) Elsewhere(context.Context) ([]attach.Astray, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []attach.Astray
+	for _, f := range k.functions {
+		a := attach.Astray{Device: f.ID}
+		if f.link != nil && f.link.ns != k.host && (f.link.ns.visible || len(f.link.ns.holders) > 0) {
+			a.Held = append(a.Held, k.holding("netdev "+f.link.name, f.link.ns))
+		}
+		if f.rdma != nil && f.rdma.ns != k.host && (f.rdma.ns.visible || len(f.rdma.ns.holders) > 0) {
+			a.Held = append(a.Held, k.holding("RDMA device "+f.rdma.name, f.rdma.ns))
+		}
+		if len(a.Held) > 0 {
+			out = append(out, a)
+		}
+	}
+	return out, nil
+}
