@@ -119,12 +119,10 @@ func (h *homecoming) run(ctx context.Context) (outcome, error) {
 	deadline := h.Now().Add(homeWait)
 	for {
 		away, err := h.pass(ctx)
-		switch {
-		case err != nil:
+		if err != nil || len(away) == 0 {
 			return outcome{}, err
-		case len(away) == 0:
-			return outcome{}, nil
-		case !h.Now().Before(deadline) || pause(ctx) != nil:
+		}
+		if !h.Now().Before(deadline) || pause(ctx) != nil {
 			return outcome{away: away, by: h.holders(ctx, h.session, h.query())}, nil
 		}
 	}
@@ -144,29 +142,31 @@ func (h *homecoming) pass(ctx context.Context) ([]string, error) {
 	if !is || out.Owner != h.out.Owner {
 		return nil, errSettled
 	}
-	s, err := h.look(ctx)
-	if err != nil {
-		return nil, err
+	// It may come home between a look and the steps that follow from it, and needs others then.
+	for range orphanTries {
+		s, err := h.look(ctx)
+		switch {
+		case err != nil:
+			return nil, err
+		case s.living != "":
+			return nil, fmt.Errorf("%w: %s", errLiving, s.living)
+		case s.obstacle != "":
+			return nil, nil // what the node uses stays as the node has it
+		case len(s.steps) == 0 && len(s.away) > 0:
+			return s.away, nil
+		case len(s.steps) == 0:
+			return nil, h.Records.DropOut(h.out.Owner, h.out.Device)
+		}
+		k := &stepper{Session: h.session, plugin: h.Plugin, log: h.Log, holder: h.verb, device: h.out.Device}
+		if err = attach.RunAll(ctx, k, s.steps); err != nil {
+			return nil, fmt.Errorf("bring %s home: %w", h.out.Device, err)
+		}
 	}
-	if s.living != "" {
-		return nil, fmt.Errorf("%w: %s", errLiving, s.living)
-	}
-	if s.obstacle != "" {
-		return nil, nil // what the node has made its own stays as the node has it
-	}
-	k := &stepper{Session: h.session, plugin: h.Plugin, log: h.Log, holder: h.verb, device: h.out.Device}
-	if err = attach.RunAll(ctx, k, s.steps); err != nil {
-		return nil, fmt.Errorf("bring %s home: %w", h.out.Device, err)
-	}
-	now, err := h.session.Observe(ctx, h.query())
-	if err != nil {
-		return nil, fmt.Errorf("observe %s: %w", h.out.Device, err)
-	}
-	if away := attach.Away(h.out.Before, now); len(away) > 0 || attach.Misnamed(h.out.Before, now) {
-		return away, nil
-	}
-	return nil, h.Records.DropOut(h.out.Owner, h.out.Device)
+	return nil, fmt.Errorf("bring %s home: it is never as it was left: %w", h.out.Device, attach.ErrConflict)
 }
+
+// orphanTries bounds how often pass looks and acts.
+const orphanTries = 4
 
 // owed gives the orphan that the device of this ADD is; nil: it is none, or was put right as far as that goes already.
 func (a *adding) owed() (*record.Out, error) {

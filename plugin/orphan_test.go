@@ -3,7 +3,6 @@
 package plugin_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,28 +13,12 @@ import (
 
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// repaired is a machine with what repair needs beside sessions.
-type repaired struct{ *machine }
-
-func (r repaired) Functions(context.Context) ([]bus.ID, error) {
-	return append(vfs(), vfAddr(0), vfAddr(2), otherPF()), nil
-}
-
-func (r repaired) Promised(context.Context, bus.ID) (bool, error) { return false, nil }
-
-func (r repaired) Scratch(context.Context) (string, func(), error) {
-	path := fmt.Sprint("/scratch/", r.ticks.Add(1))
-	r.AddNetNS(path)
-	return path, func() { r.KillNetNS(path) }, nil
-}
-
-// repair gives the findings of a repair in short.
-func (m *machine) repair(t *testing.T, dry bool) []plugin.Finding {
+// findings are those of a repair.
+func (m *machine) findings(t *testing.T, dry bool) []plugin.Finding {
 	t.Helper()
-	found, err := m.plugin.Repair(t.Context(), repaired{m}, dry)
+	found, err := m.plugin.Repair(t.Context(), m, dry)
 	must(t, err)
 	return found
 }
@@ -74,7 +57,7 @@ func orphaned() map[string]func(m *machine, r request) {
 			m.SetAltNames(r.device(), "podalt", "other")
 			m.KillNetNS(netnsOf(r.pod))
 		},
-		"on its way": func(m *machine, r request) { m.HoldNetNSBy(netnsOf(r.pod), 12, "sleep (pid 71)") },
+		"on its way": func(m *machine, r request) { m.HoldNetNSBy(netnsOf(r.pod), 5, "sleep (pid 71)") },
 	}
 }
 
@@ -90,14 +73,14 @@ func TestOrphanIsPutRight(t *testing.T) {
 		},
 		"repair": func(t *testing.T, m *machine, _ request) {
 			t.Helper()
-			dry := m.repair(t, true)
+			dry := m.findings(t, true)
 			if len(dry) != 1 || dry[0].Kind != plugin.FindDevice || dry[0].Outcome != plugin.Planned || dry[0].Action == "" {
 				t.Errorf("dry run: %+v", dry)
 			}
-			if found := m.repair(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
+			if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
 				t.Errorf("repair: %+v", found)
 			}
-			if again := m.repair(t, false); len(again) > 0 {
+			if again := m.findings(t, false); len(again) > 0 {
 				t.Errorf("repaired once and still: %+v", again)
 			}
 		},
@@ -142,7 +125,7 @@ func TestOrphanOfALivingPod(t *testing.T) {
 			m.forget(t, old)
 			before := m.state(t)
 			answered(t, m.add(t, next), 11, "team-a/pod1", "delete the pod")
-			found := m.repair(t, false)
+			found := m.findings(t, false)
 			if len(found) != 1 || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, "team-a/pod1") {
 				t.Errorf("repair: %+v", found)
 			}
@@ -166,7 +149,7 @@ func TestOrphanOfADebugger(t *testing.T) {
 	m.forget(t, old)
 	m.HoldNetNSBy(netnsOf("pod1"), -1, "gdb (pid 71, thread 72)")
 	answered(t, m.add(t, next), 11, "gdb (pid 71, thread 72)", "end what keeps", "team-a/pod1")
-	found := m.repair(t, false)
+	found := m.findings(t, false)
 	if len(found) != 1 || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, "end gdb (pid 71, thread 72)") {
 		t.Errorf("repair: %+v", found)
 	}
@@ -196,11 +179,11 @@ func TestOrphanWithoutItsName(t *testing.T) {
 			m.KillNetNS(netnsOf("pod1"))
 			m.mustAdd(t, next)
 			m.mustDel(t, next)
-			if found := m.repair(t, false); len(found) != 1 || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, "taken") {
+			if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, "taken") {
 				t.Errorf("repair while the name is taken: %+v", found)
 			}
 			m.DelPodLink("", "ens1f0v1")
-			if found := m.repair(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
+			if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
 				t.Errorf("repair: %+v", found)
 			}
 			m.same(t, "repair", start)
@@ -223,7 +206,7 @@ func TestOperatorsSettingsStay(t *testing.T) {
 	m.SetVFState(vfAddr(3), chosen)
 	m.RenameLink(vfAddr(3), "ens1f0v1") // as udev does
 	m.SetLink(vfAddr(3), "", 4000, true)
-	if found := m.repair(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
+	if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
 		t.Errorf("repair: %+v", found)
 	}
 	want := start
@@ -234,7 +217,7 @@ func TestOperatorsSettingsStay(t *testing.T) {
 	if dump := m.Dump(); !strings.Contains(dump, "mtu 4000 up true") {
 		t.Errorf("the netdev is not as its owner left it:\n%s", dump)
 	}
-	if again := m.repair(t, false); len(again) > 0 {
+	if again := m.findings(t, false); len(again) > 0 {
 		t.Errorf("repaired once and still: %+v", again)
 	}
 }
@@ -278,7 +261,7 @@ func TestOthersDevices(t *testing.T) {
 			m.Send(netnsOf("theirs"), attach.Place{NS: "host", Name: "mlx5_3"})
 			before := m.state(t)
 			for _, dry := range []bool{true, false} {
-				found := m.repair(t, dry)
+				found := m.findings(t, dry)
 				if len(found) != 1 || found[0].Outcome != plugin.Noted || !strings.Contains(found[0].Why, "pause (pid") {
 					t.Errorf("repair: %+v", found)
 				}
@@ -288,7 +271,7 @@ func TestOthersDevices(t *testing.T) {
 			// Home again under their names: only those that nobody but the kernel or a pod gives are put right.
 			m.KillNetNS(netnsOf("theirs"))
 			m.RenameLink(vfAddr(3), "rail1")
-			if found := m.repair(t, false); len(found) > 0 {
+			if found := m.findings(t, false); len(found) > 0 {
 				t.Errorf("repair of what somebody named: %+v", found)
 			}
 		})

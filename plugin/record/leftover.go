@@ -41,26 +41,26 @@ func (s *Store) Leftovers(before time.Time) ([]Leftover, error) {
 	defer closeRoot(root)
 	var out []Leftover
 	add := func(l Leftover) {
-		if stat, err := root.Lstat(l.name); err == nil && stat.ModTime().Before(before) {
+		if stat, statErr := root.Lstat(l.name); statErr == nil && stat.ModTime().Before(before) {
 			l.Path = s.path(l.name)
 			out = append(out, l)
 		}
 	}
-	if err := s.leftAttachments(root, add); err != nil {
+	if err = s.leftAttachments(root, add); err != nil {
 		return nil, err
 	}
+	var names []string
 	for _, folder := range []string{namesDir, outDir} {
-		names, err := s.names(root, folder)
-		if err != nil {
+		if names, err = s.names(root, folder); err != nil {
 			return nil, err
 		}
 		for _, name := range names {
-			if dev, err := bus.Parse(unfinished(name)); err == nil {
+			if dev, parseErr := bus.Parse(unfinished(name)); parseErr == nil {
 				add(Leftover{name: path.Join(folder, name), Device: dev, Why: cutShort})
 			}
 		}
 	}
-	names, err := s.names(root, ".")
+	names, err = s.names(root, ".")
 	if err != nil {
 		return nil, err
 	}
