@@ -23,7 +23,8 @@ func (m *machine) recordOf(r request) string {
 func (m *machine) lose(t *testing.T, r request) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Dir(m.recordOf(r))))
-	for _, file := range []string{"claims", "names", "out"} {
+	must(t, os.RemoveAll(filepath.Join(m.dir, "run/out", r.device().String()+".json")))
+	for _, file := range []string{"claims", "names"} {
 		must(t, os.RemoveAll(filepath.Join(m.dir, "run", file, r.device().String())))
 	}
 }

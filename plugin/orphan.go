@@ -123,7 +123,7 @@ func (h *homecoming) run(ctx context.Context) (outcome, error) {
 			return outcome{}, err
 		}
 		if !h.Now().Before(deadline) || pause(ctx) != nil {
-			return outcome{away: away, by: h.holders(ctx, h.session, h.query())}, nil
+			return outcome{away: away, by: h.holders(ctx, h.session, h.query())}, nil //nolint:nilerr // the time is up
 		}
 	}
 }

@@ -40,14 +40,10 @@ func (r *repairing) files(ctx context.Context) error {
 
 // clear holds the lock under which the file would be written.
 func (r *repairing) clear(ctx context.Context, l record.Leftover) error {
-	unlock := func() {}
-	var err error
-	switch {
-	case l.Owner != (attach.Owner{}):
-		unlock, err = r.lock(ctx, "attachment "+l.Owner.String(), repairVerb)
-	case !l.Device.IsZero():
-		unlock, err = r.lockDevice(ctx, l.Device, repairVerb)
+	if l.Owner == (attach.Owner{}) {
+		return r.Records.Clear(l)
 	}
+	unlock, err := r.lock(ctx, "attachment "+l.Owner.String(), repairVerb)
 	if err != nil {
 		return err
 	}

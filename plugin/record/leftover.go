@@ -12,16 +12,14 @@ import (
 	"time"
 
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // Leftover is what a process left in the store that was killed while it wrote.
 type Leftover struct {
 	Path string // absolute
 	Why  string
-	// Owner or Device say whose lock keeps others from writing there; neither: none does.
-	Owner  attach.Owner
-	Device bus.ID
+	// Owner says whose lock keeps others from writing there; zero: its age alone tells that nobody does.
+	Owner attach.Owner
 
 	name string // below the store's folder
 }
@@ -55,8 +53,8 @@ func (s *Store) Leftovers(before time.Time) ([]Leftover, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if dev, parseErr := bus.Parse(unfinished(name)); parseErr == nil {
-				add(Leftover{name: path.Join(folder, name), Device: dev, Why: cutShort})
+			if unfinished(name) != "" {
+				add(Leftover{name: path.Join(folder, name), Why: cutShort})
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -17,7 +18,7 @@ import (
 // outVersion is the version of an Out; like that of home names it is not that of records.
 const outVersion = 1
 
-// outDir is where the files out/<device> are.
+// outDir is where the files out/<device>.json are.
 const outDir = "out"
 
 // Out is an attachment's device seen from the device: who took it from home, what it was like there, and what was made of it. It is
@@ -83,25 +84,59 @@ func (s *Store) LoadOut(dev bus.ID) (Out, error) {
 	return o, nil
 }
 
-// DropOut forgets that o took dev from home. What another attachment wrote stays; what cannot be read goes, since whoever calls knows
-// the device to be home.
+// DropOut forgets that o took dev from home, and removes what writes that were cut short left of it. What another attachment wrote
+// stays; what cannot be read goes, since whoever calls knows the device to be home, and holds its lock.
 func (s *Store) DropOut(o attach.Owner, dev bus.ID) error {
-	kept, err := s.LoadOut(dev)
-	switch {
-	case errors.Is(err, ErrNotFound), err == nil && kept.Owner != o:
-		return nil
-	case err != nil && !errors.Is(err, ErrUnreadable):
-		return err
-	}
 	root, err := s.read()
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer closeRoot(root)
-	return s.remove(root, outOf(dev))
+	names, err := s.names(root, outDir)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if statedir.IsTemporary(name, path.Base(outOf(dev))) {
+			err = errors.Join(err, s.remove(root, path.Join(outDir, name)))
+		}
+	}
+	kept, loadErr := s.LoadOut(dev)
+	switch {
+	case errors.Is(loadErr, ErrNotFound), loadErr == nil && kept.Owner != o:
+		return err
+	case loadErr != nil && !errors.Is(loadErr, ErrUnreadable):
+		return errors.Join(err, loadErr)
+	}
+	return errors.Join(err, s.remove(root, outOf(dev)))
 }
 
 // Outs lists the devices that SaveOut wrote something of, readable or not, by name.
-func (s *Store) Outs() ([]bus.ID, error) { return s.devices(outDir) }
+func (s *Store) Outs() ([]bus.ID, error) {
+	root, err := s.read()
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer closeRoot(root)
+	names, err := s.names(root, outDir)
+	if err != nil {
+		return nil, err
+	}
+	var devs []bus.ID
+	for _, name := range names {
+		id := strings.TrimSuffix(name, suffix)
+		if dev, err := bus.Parse(id); err == nil && path.Base(outOf(dev)) == name {
+			devs = append(devs, dev)
+		}
+	}
+	return devs, nil
+}
 
-func outOf(dev bus.ID) string { return path.Join(outDir, dev.String()) }
+// outOf has an ending that no device's name has, so that a temporary file tells of which device it is.
+func outOf(dev bus.ID) string { return path.Join(outDir, dev.String()+suffix) }
