@@ -90,7 +90,8 @@ type arg struct{ key, value string }
 func (a arg) field() string { return "CNI_ARGS " + clip(a.key) }
 
 // parseArgs reads "K=V;K=V". A key said twice is taken only if it says the same: runtimes join the pairs without escaping,
-// so that a value with a semicolon could otherwise replace the pod's UID.
+// so that a value with a semicolon could otherwise replace the pod's UID. IgnoreUnknown alone may come in two words: Multus says
+// "true" and appends what containerd said, "1".
 func parseArgs(s string) ([]arg, error) {
 	var args []arg
 	seen := map[string]string{}
@@ -102,7 +103,7 @@ func parseArgs(s string) ([]arg, error) {
 		if !ok || !plain(k, "_.-/") {
 			return nil, environment("write CNI_ARGS as KEY=VALUE pairs with ; between them", "CNI_ARGS", pair, "KEY=VALUE")
 		}
-		if before, again := seen[k]; again {
+		if before, again := seen[k]; again && k != ignoreUnknown {
 			if before != v {
 				return nil, environment("say each key of CNI_ARGS once", "CNI_ARGS "+clip(k), v, "as before, "+quote(before))
 			}

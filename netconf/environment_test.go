@@ -78,9 +78,9 @@ func TestParseRefusesEnvironment(t *testing.T) {
 func TestParseTakesEqualArgsTwice(t *testing.T) {
 	t.Parallel()
 	r := raw(vf(""))
-	r.Args = "K8S_POD_NAME=a;K8S_POD_NAME=a"
+	r.Args = "IgnoreUnknown=true;K8S_POD_NAME=a;K8S_POD_UID=;X=1;IgnoreUnknown=1;K8S_POD_NAME=a"
 	c, err := netconf.Parse(r, netconf.Node{})
-	if err != nil || c.Request.Pod.String() != "a" {
-		t.Errorf("pod %v, %v; want a", c.Request.Pod, err)
+	if err != nil || c.Request.Pod.String() != "a" || len(c.Warnings) > 0 {
+		t.Errorf("pod %v, warnings %q, %v; want a", c.Request.Pod, c.Warnings, err)
 	}
 }

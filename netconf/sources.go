@@ -4,6 +4,7 @@ package netconf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/podfabric/podfabric/rdmans/pci"
@@ -59,7 +60,7 @@ func rules() []rule {
 		{fromPod, "debug", accepted, "", "it can only make a log longer"},
 		{fromPod, "*", refused, "", "a pod's annotation may set debug only"},
 
-		{fromArgs, "IgnoreUnknown", accepted, "", ""},
+		{fromArgs, ignoreUnknown, accepted, "", ""},
 		{fromArgs, "K8S_POD_NAMESPACE", accepted, "", ""},
 		{fromArgs, "K8S_POD_NAME", accepted, "", ""},
 		{fromArgs, "K8S_POD_UID", accepted, "", ""},
@@ -229,14 +230,13 @@ func (p *parser) cniArg(a arg) error {
 	return nil
 }
 
-// ignoresUnknown is the convention of CNI_ARGS by which a runtime says that unknown keys are no mistake.
+// ignoreUnknown is the convention of CNI_ARGS by which a runtime says that unknown keys are no mistake.
+const ignoreUnknown = "IgnoreUnknown"
+
 func ignoresUnknown(args []arg) bool {
-	for _, a := range args {
-		if a.key == "IgnoreUnknown" {
-			return a.value == "1" || strings.EqualFold(a.value, "true")
-		}
-	}
-	return false
+	return slices.ContainsFunc(args, func(a arg) bool {
+		return a.key == ignoreUnknown && (a.value == "1" || strings.EqualFold(a.value, "true"))
+	})
 }
 
 // judge carries out what the table says of one key.
