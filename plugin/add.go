@@ -163,11 +163,6 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 		return err
 	}
 	defer unlock()
-	below, err := a.lockBelow(ctx)
-	if err != nil {
-		return err
-	}
-	defer below()
 	facts, err := a.observe(ctx)
 	if err != nil {
 		return err
@@ -266,7 +261,7 @@ func (a *adding) prune(ctx context.Context) {
 // undo brings everything home after err. It has time of its own, since the caller's deadline may be why ADD failed.
 func (a *adding) undo(ctx context.Context, err error) error {
 	a.log.InfoContext(ctx, "undoing", "cause", err.Error())
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
+	ctx, cancel := atLeast(ctx, undoLimit)
 	defer cancel()
 	rec := a.rec
 	if !a.changed {

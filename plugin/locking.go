@@ -45,16 +45,6 @@ func (p *Plugin) lockDevice(ctx context.Context, dev bus.ID, holder string) (fun
 	return p.lock(ctx, "device "+dev.String(), holder)
 }
 
-// lockBelow takes the lock of the device that an attachment's master belongs to, whose own lock is held already: between the look
-// that finds the master at home and the link that is put on it, nobody may move it into a pod whole.
-func (a *adding) lockBelow(ctx context.Context) (func(), error) {
-	below := a.rec.Before.Function.ID
-	if !a.rec.Device.IsZero() || a.rec.Master.Index == 0 || below.IsZero() {
-		return func() {}, nil
-	}
-	return a.lockDevice(ctx, below, "ADD "+a.rec.Owner.String())
-}
-
 // guard asks attach.Guard, and gives the facts that it had nothing against. A device on its way between two namespaces has no uverbs
 // number for a moment, and the free number looks like a hole: a refusal for that counts only while nobody moves anything.
 func (a *adding) guard(ctx context.Context, facts attach.Facts) (attach.Facts, error) {
@@ -92,6 +82,14 @@ func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) 
 	return release, nil
 }
 
+// atLeast gives what remains to be done time of its own where the caller's is over or nearly so.
+func atLeast(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ctx.Err() == nil && ok && time.Until(end) > limit {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
 // stepper applies steps with a line in the log for each, and serialises RDMA moves over the whole node: two at once may
 // swap their uverbs numbers (cni-anchors.md §4.3), and a number that was predicted must still hold when the move is made.
 type stepper struct {
@@ -100,6 +98,9 @@ type stepper struct {
 	log    *slog.Logger
 	holder string
 	device bus.ID
+	// below is the device that the master of a link belongs to. While the link is made nobody may move it into a pod whole, who has
+	// looked before and seen nobody on it. Whoever looks later finds the record, and a link on a master that is gone is not made.
+	below bus.ID
 	// steady refuses a move into the pod that would change the uverbs number.
 	steady bool
 	// unmoved is the reverse of a move that was never begun, since its lock could not be had: undoing it needs no lock, and
@@ -112,7 +113,7 @@ func (a *adding) stepper() *stepper {
 	a.changed = true
 	return &stepper{
 		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
-		steady: a.node.Uverbs != netconf.UverbsAgent,
+		below: a.rec.Before.Function.ID, steady: a.node.Uverbs != netconf.UverbsAgent,
 	}
 }
 
@@ -130,16 +131,28 @@ func (s *stepper) Apply(ctx context.Context, step attach.Step) error {
 }
 
 func (s *stepper) apply(ctx context.Context, step attach.Step) error {
-	move, ok := step.(attach.MoveRDMA)
-	if !ok {
-		return s.Session.Apply(ctx, step)
+	switch step := step.(type) {
+	case attach.MoveRDMA:
+		return s.move(ctx, step)
+	case attach.AddLink:
+		if !s.below.IsZero() {
+			release, err := s.plugin.lockDevice(ctx, s.below, s.holder)
+			if err != nil {
+				return err
+			}
+			defer release()
+		}
 	}
-	if step == s.unmoved {
+	return s.Session.Apply(ctx, step)
+}
+
+func (s *stepper) move(ctx context.Context, move attach.MoveRDMA) error {
+	if move == s.unmoved {
 		return nil
 	}
 	release, err := s.plugin.lock(ctx, moveLock, s.holder)
 	if err != nil {
-		s.unmoved = step.Reverse()
+		s.unmoved = move.Reverse()
 		return err
 	}
 	defer release()
@@ -152,5 +165,5 @@ func (s *stepper) apply(ctx context.Context, step attach.Step) error {
 			return err
 		}
 	}
-	return s.Session.Apply(ctx, step)
+	return s.Session.Apply(ctx, move)
 }

@@ -205,7 +205,7 @@ func (r *releasing) ours() error {
 // finish drops the record when nothing is left to do, and keeps it, in state returning, when something is. It has time of its
 // own: a delegate that used up the caller's must not keep the claim, and with it the device, from the next pod.
 func (r *releasing) finish(ctx context.Context, out outcome, homeErr, addrErr, hintErr error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishLimit)
+	ctx, cancel := atLeast(ctx, finishLimit)
 	defer cancel()
 	unlock, err := r.locked(ctx, r.rec.Owner, r.rec.Device, r.verb)
 	if err != nil {

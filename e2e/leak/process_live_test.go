@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -53,6 +54,9 @@ func held(t *testing.T) tally.Tally {
 // TestNothingHeldInProcess looks at the process itself, which a plugin's end hides: every verb must close what it opened.
 func TestNothingHeldInProcess(t *testing.T) {
 	bin, p := programs(t), inProcess()
+	// The garbage collector closes what was forgotten.
+	t.Cleanup(func() { debug.SetGCPercent(100) })
+	debug.SetGCPercent(-1)
 	life := func(turn int) error {
 		netns, err := pod()
 		if err != nil {

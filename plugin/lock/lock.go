@@ -45,12 +45,13 @@ func (e *HeldError) Error() string {
 // Unwrap gives ErrHeld and the context's error.
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// A waiter looks again after a quarter of the time that it has waited, within these bounds: most locks are held for a
-// millisecond or two, and where sixty pods start at once and wait for the same one they must leave the holder a processor. The
-// longer bound is how long a free lock can stay unnoticed.
+// Most locks are held for a millisecond or two. So a waiter looks again and again at first, after a quarter of the time that it has
+// waited each time, within the first two bounds. After the third it lines up in the kernel: where sixty pods start at once, those
+// who look take the processor from the one that they all wait for, until nobody gets on any more.
 const (
 	shortLook = time.Millisecond
 	longLook  = 40 * time.Millisecond
+	lookFor   = 100 * time.Millisecond
 )
 
 // Dir is a folder of lock files. A lock is not re-entrant, not even within one process.
@@ -118,12 +119,7 @@ func (d *Dir) acquire(ctx context.Context, name, path string, flags int, holder 
 		_ = file.Unlock()
 		return nil, errMoved
 	}
-	release := sync.OnceFunc(func() {
-		if current(file) { // not one that another has made since somebody removed ours by hand
-			_ = os.Remove(path)
-		}
-		_ = file.Unlock()
-	})
+	release := sync.OnceFunc(func() { letGo(file) })
 	held, err := d.commonHeld(name)
 	if held {
 		err = errAgain
@@ -139,16 +135,53 @@ func (d *Dir) acquire(ctx context.Context, name, path string, flags int, holder 
 
 // wait tries until the lock is taken or ctx ends.
 func wait(ctx context.Context, file *flock.Flock) (bool, error) {
-	begin := time.Now()
-	for {
+	end, bounded := ctx.Deadline()
+	for begin := time.Now(); ; {
 		locked, err := file.TryLock()
 		if locked || err != nil {
 			return locked, err //nolint:wrapcheck // the caller knows the name of the lock
+		}
+		if time.Since(begin) > lookFor && (!bounded || time.Until(end) > lookFor) {
+			return lineUp(ctx, file)
 		}
 		if pause(ctx, begin) != nil {
 			return false, nil //nolint:nilerr // the caller asks the context
 		}
 	}
+}
+
+// lineUp waits in the kernel's queue. Nothing can call a thread back from there: when ctx ends it stays until its turn comes, and
+// passes it on.
+func lineUp(ctx context.Context, file *flock.Flock) (bool, error) {
+	taken := make(chan error)
+	go func() {
+		err := file.Lock()
+		for errors.Is(err, syscall.EINTR) {
+			err = file.Lock()
+		}
+		select {
+		case taken <- err:
+		case <-ctx.Done():
+			if err == nil {
+				letGo(file)
+			}
+		}
+	}()
+	select {
+	case err := <-taken:
+		return err == nil, err
+	case <-ctx.Done():
+		return false, nil
+	}
+}
+
+// letGo ends a lock, and removes its file if it is the one that others find: another may have made a new one, when somebody has
+// removed ours by hand.
+func letGo(file *flock.Flock) {
+	if current(file) {
+		_ = os.Remove(file.Path())
+	}
+	_ = file.Unlock()
 }
 
 // pause waits before another look, the longer the longer it was waited for, or until ctx ends.

@@ -200,6 +200,44 @@ func TestWaitersLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestLongWaitersLeaveNothing: who waits longer than a moment waits in the kernel, also when it has given up. When the holder lets go
+// nothing is left of them, and they keep nobody from the lock.
+func TestLongWaitersLeaveNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "locks")
+	d := lock.New(dir)
+	before, files := runtime.NumGoroutine(), open(t)
+	release, err := d.Acquire(t.Context(), "a", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var waiters sync.WaitGroup
+	for range 5 {
+		waiters.Go(func() {
+			_, gaveUp := d.Acquire(ctx, "a", "y")
+			if !errors.Is(gaveUp, lock.ErrHeld) || !errors.Is(gaveUp, context.DeadlineExceeded) {
+				t.Error(gaveUp)
+			}
+		})
+	}
+	waiters.Wait()
+	release()
+	if release, err = d.Acquire(t.Context(), "a", "z"); err != nil {
+		t.Fatal(err)
+	}
+	release()
+	left := func() bool {
+		names, err := os.ReadDir(dir)
+		return err != nil || len(names) > 0 || runtime.NumGoroutine() > before || open(t) > files
+	}
+	for deadline := time.Now().Add(10 * time.Second); left(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d goroutines, %d before; %d descriptors, %d before", runtime.NumGoroutine(), before, open(t), files)
+		}
+	}
+}
+
 func open(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
