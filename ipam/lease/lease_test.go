@@ -19,6 +19,7 @@ import (
 
 	"github.com/podfabric/podfabric/ipam"
 	"github.com/podfabric/podfabric/ipam/lease"
+	"github.com/podfabric/podfabric/plugin/lock"
 	"github.com/podfabric/podfabric/plugin/statedir/proctest"
 )
 
@@ -299,6 +300,9 @@ func TestBadOwner(t *testing.T) {
 func TestLockFails(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
+	if _, err := s.Allocate(t.Context(), sets("10.2.0.0/24"), "a", nil); err != nil {
+		t.Fatal(err)
+	}
 	held := errors.New("held")
 	s.Lock = func(context.Context, string) (func(), error) { return nil, held }
 	if _, err := s.Allocate(t.Context(), sets("10.1.0.0/24"), "a", nil); !errors.Is(err, held) {
@@ -461,4 +465,32 @@ func FuzzEntry(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestReleaseOfNothingWaitsForNobody: the lock is everybody's, and may be a stopped process's.
+func TestReleaseOfNothingWaitsForNobody(t *testing.T) {
+	t.Parallel()
+	s := store(filepath.Join(t.TempDir(), "leases"))
+	if err := s.Release(t.Context(), "b/net1"); err != nil {
+		t.Errorf("with no folder: %v", err)
+	}
+	if _, err := s.Allocate(t.Context(), sets("10.1.0.0/24"), "a/net1", nil); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := s.Lock(t.Context(), "ADD c/net1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Release(t.Context(), "b/net1"); err != nil {
+		t.Errorf("of an owner without an address: %v", err)
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := s.Release(soon, "a/net1"); !errors.Is(err, lock.ErrHeld) || !strings.Contains(err.Error(), "ADD c/net1") {
+		t.Errorf("of one with an address: %v", err)
+	}
+	unlock()
+	if err := s.Release(t.Context(), "a/net1"); err != nil {
+		t.Error(err)
+	}
 }
