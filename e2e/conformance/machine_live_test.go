@@ -92,20 +92,26 @@ func programs(t *testing.T) string {
 	if _, err := os.Stat(done); err == nil {
 		return bin
 	}
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for dir, pkg := range map[string]string{"../..": "./cmd/podfabric", "../peers/libcni": ".", "../peers/plugins": "tool"} {
-		// With the network and the mounts of the first process: Go may have to fetch a module.
-		cmd := exec.CommandContext(t.Context(), "nsenter", "--net", "--mount", "--target", strconv.Itoa(os.Getppid()), "env", "CGO_ENABLED=0",
-			"go", "build", "-C", filepath.Join(here, dir), "-trimpath", "-o", bin+"/", pkg)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("build %s of %s: %v\n%s", pkg, dir, err, out)
-		}
+		build(t, dir, pkg, bin)
 	}
 	if err := os.WriteFile(done, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return bin
+}
+
+// build builds programs of a module into a folder.
+func build(t *testing.T, dir, pkg, bin string) {
+	t.Helper()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// With the network and the mounts of the first process: Go may have to fetch a module.
+	cmd := exec.CommandContext(t.Context(), "nsenter", "--net", "--mount", "--target", strconv.Itoa(os.Getppid()), "env", "CGO_ENABLED=0",
+		"go", "build", "-C", filepath.Join(here, dir), "-trimpath", "-o", bin+"/", pkg)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build %s of %s: %v\n%s", pkg, dir, err, out)
+	}
 }
