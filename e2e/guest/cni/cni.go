@@ -216,6 +216,13 @@ func Look(t testing.TB) Node {
 // Unchanged fails the test for everything that is not as it was.
 func (n Node) Unchanged(t testing.TB) {
 	t.Helper()
+	n.SameDevices(t)
+	n.SameFiles(t)
+}
+
+// SameDevices fails the test for every device that is not as it was.
+func (n Node) SameDevices(t testing.TB) {
+	t.Helper()
 	now := Look(t)
 	// A pod's namespace that came to be since is the test's own doing.
 	maps.DeleteFunc(now.devices.NetNS, func(name string, _ kernel.NetNSState) bool {
@@ -225,7 +232,12 @@ func (n Node) Unchanged(t testing.TB) {
 	for _, line := range kernel.Diff(n.devices, now.devices) {
 		t.Errorf("the node changed: %s", line)
 	}
-	if diff := gocmp.Diff(n.files, now.files); diff != "" {
+}
+
+// SameFiles fails the test for every file of the plugin that came or went.
+func (n Node) SameFiles(t testing.TB) {
+	t.Helper()
+	if diff := gocmp.Diff(n.files, Files(t)); diff != "" {
 		t.Errorf("the state folder changed (-before +now):\n%s", diff)
 	}
 }
