@@ -3,8 +3,10 @@
 package plugin_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -44,6 +46,9 @@ func TestHeldAway(t *testing.T) {
 				}
 				if state := m.stateOf(t, old); state != record.Returning {
 					t.Errorf("the record is in state %q", state)
+				}
+				if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, "end "+by) {
+					t.Errorf("repair: %+v", found)
 				}
 				answered(t, m.add(t, next), 11, by)
 				m.mustDel(t, next) // as the runtime does after a failed ADD

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/attach/attachtest"
 )
 
 // findings are those of a repair.
@@ -273,6 +274,86 @@ func TestOthersDevices(t *testing.T) {
 			m.RenameLink(vfAddr(3), "rail1")
 			if found := m.findings(t, false); len(found) > 0 {
 				t.Errorf("repair of what somebody named: %+v", found)
+			}
+		})
+	}
+}
+
+// TestHalfAnOrphan: a move that was cut short left one half of a device at home and the other in its pod's namespace, and the record was
+// lost. With a process inside it is the pod's; with none, nobody can use it, and the rest comes home.
+func TestHalfAnOrphan(t *testing.T) {
+	t.Parallel()
+	for half, sent := range map[string]attach.Place{
+		"RDMA device at home": {NS: attach.NS(netnsOf("pod1")), Name: "mlx5_3"},
+		"netdev at home":      {NS: attach.NS(netnsOf("pod1")), Name: "net1"},
+	} {
+		t.Run(half, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Exclusive)
+			m.pod("pod1")
+			m.pod("pod2")
+			start := m.state(t)
+			old, next := request{pod: "pod1", dev: 3}, request{pod: "pod2", dev: 3}
+			m.mustAdd(t, old)
+			m.forget(t, old)
+			m.Send("", sent)
+			before := m.state(t)
+			if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Left {
+				t.Errorf("repair while the pod lives: %+v", found)
+			}
+			answered(t, m.add(t, next), 11, "team-a/pod1")
+			m.same(t, "repair and ADD while the pod lives", before)
+			m.Desert(netnsOf("pod1"))
+			if found := m.findings(t, true); len(found) != 1 || found[0].Outcome != plugin.Planned {
+				t.Errorf("dry run: %+v", found)
+			}
+			m.same(t, "dry run", before)
+			if found := m.findings(t, false); len(found) != 1 || found[0].Outcome != plugin.Repaired {
+				t.Errorf("repair: %+v", found)
+			}
+			m.same(t, "repair", start)
+		})
+	}
+}
+
+// TestVanishedOrphan: the function that was out is no more, or another came to its address: nothing is owed, and nothing is said.
+func TestVanishedOrphan(t *testing.T) {
+	t.Parallel()
+	k := named("VF with settings")
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprint("made anew ", again), func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, k.mode)
+			m.pod("pod1")
+			m.mustAdd(t, k.request)
+			m.forget(t, k.request)
+			m.KillNetNS(netnsOf("pod1"))
+			m.RemoveFunction(vfAddr(3))
+			if again {
+				m.AddVF(attachtest.VF{ID: vfAddr(3), PF: vfAddr(0).PCI, Number: 1, Link: "eth9", RDMA: "mlx5_7x"})
+				chosen := m.VFState(vfAddr(3))
+				chosen.VLAN = 100 // as the pod's was, by chance
+				m.SetVFState(vfAddr(3), chosen)
+			}
+			settings := func() (v attach.VFState) { //nolint:nonamedreturns // zero of one that is gone
+				if again {
+					v = m.VFState(vfAddr(3))
+				}
+				return v
+			}
+			before := settings()
+			for _, dry := range []bool{true, false} {
+				for _, f := range m.findings(t, dry) {
+					if f.Kind != plugin.FindUverbs { // it left a hole
+						t.Errorf("repair: %+v", f)
+					}
+				}
+			}
+			if diff := cmp.Diff(before, settings()); diff != "" {
+				t.Errorf("VF (-before +after):\n%s", diff)
+			}
+			if _, err := os.Stat(filepath.Join(m.dir, "run/out", vfAddr(3).String()+".json")); err == nil {
+				t.Error("what was kept of the old one is still there")
 			}
 		})
 	}

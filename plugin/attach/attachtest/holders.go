@@ -19,6 +19,9 @@ func (k *Kernel) HoldNetNSBy(path string, looks int, holders ...string) {
 	}
 }
 
+// Desert ends every process of a namespace, which its mount alone keeps from then on.
+func (k *Kernel) Desert(path string) { k.in(func() { k.byPath(path).deserted = true }) }
+
 // Send moves what a function has into another namespace, as somebody with root may: its netdev, its RDMA device, or both.
 func (k *Kernel) Send(path string, devices ...attach.Place) {
 	k.in(func() {
@@ -38,7 +41,7 @@ func (k *Kernel) Send(path string, devices ...attach.Place) {
 }
 
 // Holders says who keeps the devices of q that are neither at home nor in the pod. A namespace that a path leads to is a living
-// pod's, with a mount and a process.
+// pod's, with a mount and, until Desert, a process.
 func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, fmt.Errorf("look for who holds %s: %w", q.Device, err)
@@ -75,8 +78,10 @@ func (k *Kernel) holding(what string, ns *netns) attach.Holding {
 	h := attach.Holding{What: what}
 	switch {
 	case ns.visible:
-		h.NS, h.Living = ns.id, true
-		h.By = []string{"mount " + ns.id.Path, fmt.Sprintf("pause (pid %d)", ns.id.Ino%1000)}
+		h.NS, h.By = ns.id, []string{"mount " + ns.id.Path}
+		if h.Living = !ns.deserted; h.Living {
+			h.By = append(h.By, fmt.Sprintf("pause (pid %d)", ns.id.Ino%1000))
+		}
 	case len(ns.holders) > 0:
 		h.NS, h.By = attach.NetNS{Path: fmt.Sprintf("/proc/held/%d", ns.id.Ino), Dev: ns.id.Dev, Ino: ns.id.Ino}, ns.holders
 	}

@@ -55,6 +55,7 @@ type netns struct {
 	dead     bool
 	noIPv6   bool     // disable_ipv6 is 1 by default in it
 	holders  []string // who can be found to keep it alive, once it is held
+	deserted bool     // no process is in it
 }
 
 // function is a device that can be given to a pod, with what it has by now.
