@@ -106,7 +106,7 @@ func TestLeftoversAge(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Owner != (attach.Owner{ContainerID: "c", IfName: "net1"}) {
 		t.Fatalf("older: %+v, %v", left, err)
 	}
-	if err := errors.Join(s.Clear(left[0]), s.Clear(left[0])); err != nil {
+	if err = errors.Join(s.Clear(left[0]), s.Clear(left[0])); err != nil {
 		t.Error(err)
 	}
 	left, err = s.Leftovers(time.Now().Add(time.Minute))
