@@ -40,6 +40,9 @@ func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, er
 	}
 	result, err := a.build(ctx)
 	if err != nil {
+		if gone := (*netconf.Problem)(nil); errors.As(a.wanted(), &gone) {
+			gone.Err, err = err, gone
+		}
 		return nil, a.undo(ctx, err)
 	}
 	a.prune(ctx)
@@ -197,25 +200,17 @@ func (a *adding) change(ctx context.Context, addrs attach.Addresses) error {
 	return nil
 }
 
-// relock takes the locks again after an unlocked stretch and makes sure that the attachment is still wanted: DEL may have come.
+// relock takes the locks again after an unlocked stretch and makes sure that the attachment is still wanted.
 func (a *adding) relock(ctx context.Context) (func(), error) {
 	unlock, err := a.locked(ctx, a.rec.Owner, a.rec.Device, "ADD")
 	if err != nil {
 		return nil, err
 	}
-	rec, err := a.Records.Load(a.rec.Owner)
-	if err == nil && rec.State == record.Intent && rec.Created.Equal(a.rec.Created) {
-		return unlock, nil
+	if err = a.wanted(); err != nil {
+		unlock()
+		return nil, err
 	}
-	unlock()
-	if err != nil && !errors.Is(err, record.ErrNotFound) {
-		return nil, fmt.Errorf("read the record again: %w", err)
-	}
-	return nil, &netconf.Problem{
-		Code:   netconf.CodeTryLater,
-		Remedy: "nothing is to be done: the runtime deleted this attachment while it was being made",
-		Field:  "attachment " + a.rec.Owner.String(),
-	}
+	return unlock, nil
 }
 
 // publish writes the hint and the finished record, and makes the result.
@@ -260,6 +255,9 @@ func (a *adding) prune(ctx context.Context) {
 
 // undo brings everything home after err. It has time of its own, since the caller's deadline may be why ADD failed.
 func (a *adding) undo(ctx context.Context, err error) error {
+	if now, loadErr := a.Records.Load(a.rec.Owner); loadErr == nil && !now.Created.Equal(a.rec.Created) {
+		return err // another ADD of this very attachment has taken all back, and what is there now is its own
+	}
 	a.log.InfoContext(ctx, "undoing", "cause", err.Error())
 	ctx, cancel := atLeast(ctx, undoLimit)
 	defer cancel()

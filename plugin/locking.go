@@ -12,6 +12,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/lock"
+	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
@@ -88,6 +89,22 @@ func atLeast(ctx context.Context, limit time.Duration) (context.Context, context
 		return context.WithCancel(ctx)
 	}
 	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// wanted fails when DEL came meanwhile. Whatever else an ADD finds then is of a device that was taken from under it.
+func (a *adding) wanted() error {
+	rec, err := a.Records.Load(a.rec.Owner)
+	if err == nil && rec.State == record.Intent && rec.Created.Equal(a.rec.Created) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, record.ErrNotFound) {
+		return fmt.Errorf("read the record again: %w", err)
+	}
+	return &netconf.Problem{
+		Code:   netconf.CodeTryLater,
+		Remedy: "nothing is to be done: the runtime deleted this attachment while it was being made",
+		Field:  "attachment " + a.rec.Owner.String(),
+	}
 }
 
 // stepper applies steps with a line in the log for each, and serialises RDMA moves over the whole node: two at once may

@@ -110,16 +110,19 @@ func memory(t testing.TB) string {
 const upVF = 4
 
 // process is the plugin as a new process of it would be: the same machine and folder, nothing else in common.
-func (m *machine) process(settings ...string) *plugin.Plugin {
+func (m *machine) process(settings ...string) *plugin.Plugin { return m.trapped(m.trap, settings...) }
+
+// trapped is a process that has a trap of its own.
+func (m *machine) trapped(tr *trap, settings ...string) *plugin.Plugin {
 	settings = append(settings, `"version":1`, fmt.Sprintf(`"kubeletRoot":%q`, filepath.Join(m.dir, "kubelet")))
 	text := "{" + strings.Join(settings, ",") + "}"
 	p := plugin.New(plugin.Config{
 		Dir: filepath.Join(m.dir, "run"), Stderr: m.log, Version: "v0.1.0",
 		Node: func() (netconf.Node, error) { return netconf.ParseNode([]byte(text)) },
 		Open: func(ctx context.Context, netns string) (plugin.Session, error) {
-			s, err := through(m.trap, "open "+netns, func() (*attachtest.Session, error) { return m.Open(ctx, netns) },
+			s, err := through(tr, "open "+netns, func() (*attachtest.Session, error) { return m.Open(ctx, netns) },
 				func(s *attachtest.Session) { _ = s.Close() })
-			return &session{s, m.trap}, err
+			return &session{s, tr}, err
 		},
 	})
 	p.Now = func() time.Time {
@@ -127,12 +130,12 @@ func (m *machine) process(settings ...string) *plugin.Plugin {
 	}
 	if store, ok := p.Leases.(lease.Store); ok {
 		store.Random = func(uint64) uint64 { return 0 } // so that one machine is like another
-		p.Leases = &trappedLeases{store, m.trap}
+		p.Leases = &trappedLeases{store, tr}
 	}
-	p.Delegate = &trappedIPAM{m.ipam, m.trap}
+	p.Delegate = &trappedIPAM{m.ipam, tr}
 	lock := p.Hints.Lock
 	p.Hints.Lock = func(ctx context.Context, name, holder string) (func(), error) {
-		return through(m.trap, "lock of the hint", func() (func(), error) { return lock(ctx, name, holder) }, func(release func()) { release() })
+		return through(tr, "lock of the hint", func() (func(), error) { return lock(ctx, name, holder) }, func(release func()) { release() })
 	}
 	return p
 }
@@ -249,15 +252,20 @@ func (m *machine) mustDel(t testing.TB, r request) {
 // gc asks for a GC that leaves nothing of network rail0 but the bystander and what is listed.
 func (m *machine) gc(t testing.TB, valid ...request) error {
 	t.Helper()
+	return m.plugin.GC(t.Context(), gcOf(valid...))
+}
+
+// gcOf is what a runtime calls GC with.
+func gcOf(valid ...request) netconf.Raw {
 	list := []string{}
 	for _, r := range append(valid, request{pod: "bystander"}) {
 		list = append(list, fmt.Sprintf(`{"containerID":%q,"ifname":%q}`, r.owner().ContainerID, r.owner().IfName))
 	}
-	return m.plugin.GC(t.Context(), netconf.Raw{
+	return netconf.Raw{
 		Stdin: fmt.Appendf(nil, `{"cniVersion":"1.1.0","name":"rail0","type":"podfabric","cni.dev/valid-attachments":[%s]}`,
 			strings.Join(list, ",")),
 		Path: "/opt/cni/bin",
-	})
+	}
 }
 
 // where gives what Where does of a VF.
