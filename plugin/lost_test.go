@@ -24,8 +24,8 @@ func (m *machine) lose(t *testing.T, r request) {
 	t.Helper()
 	must(t, os.RemoveAll(filepath.Dir(m.recordOf(r))))
 	must(t, os.RemoveAll(filepath.Join(m.dir, "run/out", r.device().String()+".json")))
-	for _, file := range []string{"claims", "names"} {
-		must(t, os.RemoveAll(filepath.Join(m.dir, "run", file, r.device().String())))
+	for _, file := range []string{"claims/" + r.device().String(), "names/" + r.device().String(), "out/" + r.device().String() + ".json"} {
+		must(t, os.RemoveAll(filepath.Join(m.dir, "run", file)))
 	}
 }
 
@@ -92,6 +92,35 @@ func TestDelAfterTheStateWasLost(t *testing.T) {
 			if held := m.ipam.holds(); len(held) > 0 {
 				t.Errorf("leases: %v", held)
 			}
+		})
+	}
+}
+
+// TestDelByWhatIsWrittenAtTheDevice: the record is gone, or cannot be read, and so is the claim; what was written down at the device
+// tells all that counts.
+func TestDelByWhatIsWrittenAtTheDevice(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"VF with settings", "chained behind host-device", "device by name", "soft, delegate"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			k := named(name)
+			m := newMachine(t, k.mode)
+			m.pod("pod1")
+			k.prepare(m)
+			before := m.state(t)
+			m.mustAdd(t, k.request)
+			must(t, os.RemoveAll(filepath.Dir(m.recordOf(k.request))))
+			must(t, os.RemoveAll(filepath.Join(m.dir, "run/names", k.device().String())))
+			if name != "chained behind host-device" { // whose device its DEL does not name
+				must(t, os.RemoveAll(filepath.Join(m.dir, "run/claims", k.device().String())))
+			}
+			del := k.request
+			del.more += `,"prevResult":{"cniVersion":"1.1.0"}`
+			if strings.Contains(del.keys, "prevResult") {
+				del = k.request
+			}
+			m.mustDel(t, del)
+			m.same(t, "DEL", before)
 		})
 	}
 }

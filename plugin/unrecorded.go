@@ -86,7 +86,7 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record, t netconf.Teardo
 	if err != nil {
 		return bus.ID{}, fmt.Errorf("look at interface %s in the pod: %w", rec.Owner.IfName, err)
 	}
-	if found.Device.IsZero() || !p.named(found.Device, t) {
+	if found.Device.IsZero() || !p.named(rec.Owner, found.Device, t) {
 		return bus.ID{}, nil
 	}
 	_, err = p.Records.Claimant(found.Device)
@@ -100,7 +100,10 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record, t netconf.Teardo
 }
 
 // named tells whether a DEL can be of an attachment of dev.
-func (p *Plugin) named(dev bus.ID, t netconf.Teardown) bool {
+func (p *Plugin) named(owner attach.Owner, dev bus.ID, t netconf.Teardown) bool {
+	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == owner {
+		return true
+	}
 	if !t.Device.IsZero() {
 		return t.Device == dev
 	}
@@ -108,10 +111,15 @@ func (p *Plugin) named(dev bus.ID, t netconf.Teardown) bool {
 	return err == nil
 }
 
-// imagine gives rec the device and what can be known of it at home: what was kept apart, else nothing but that it was there. Of an
-// interface that another plugin may have brought into the pod only the RDMA device was podfabric's to move.
+// imagine gives rec the device and what can be known of it at home: what was written down at the device, else what was kept apart, else
+// nothing but that it was there. Of an interface that another plugin may have brought into the pod only the RDMA device was
+// podfabric's to move.
 func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t netconf.Teardown) (record.Record, error) {
 	rec.Device, rec.Soft = dev, attach.SoftName(rec.Owner)
+	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
+		rec.NetNS, rec.Before, rec.VF, rec.Moved = out.NetNS, out.Before, out.Given.VF, out.Given.Moved
+		return rec, nil
+	}
 	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
 		kept := out.Record()
 		rec.Before, rec.VF, rec.Moved = kept.Before, kept.VF, kept.Moved
