@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -285,4 +286,39 @@ func TestNumberOfADeviceOnItsWay(t *testing.T) {
 	answered(t, err, 104, "podfabricctl repair")
 	moving.Store(false)
 	m.same(t, "after all", before)
+}
+
+// TestRepairWaitsForADeviceOnItsWay: for repair, too, the number of a device that moves is no hole, neither to be told nor to be closed.
+func TestRepairWaitsForADeviceOnItsWay(t *testing.T) {
+	t.Parallel()
+	for _, dry := range []bool{true, false} {
+		m := newMachine(t, attach.Exclusive)
+		before := m.state(t)
+		p := m.process()
+		var moving atomic.Bool
+		looked := make(chan struct{})
+		open, seen := p.Open, sync.OnceFunc(func() { close(looked) })
+		p.Open = func(ctx context.Context, netns string) (plugin.Session, error) {
+			s, err := open(ctx, netns)
+			return &movingSession{s, &moving, seen}, err
+		}
+		moved, err := p.Locks.Acquire(t.Context(), "rdma-move", "DEL of another pod")
+		must(t, err)
+		moving.Store(true)
+		var found []plugin.Finding
+		var repair sync.WaitGroup
+		repair.Go(func() { found, err = p.Repair(t.Context(), m, dry) })
+		<-looked
+		for deadline := time.Now().Add(200 * time.Millisecond); time.Now().Before(deadline); runtime.Gosched() {
+			// Long enough for a repair that does not wait to say what it sees.
+		}
+		moving.Store(false)
+		moved()
+		repair.Wait()
+		must(t, err)
+		if len(found) > 0 {
+			t.Errorf("dry %t: found %+v", dry, found)
+		}
+		m.same(t, "repair", before)
+	}
 }

@@ -133,28 +133,22 @@ type bounce struct {
 
 // uverbs closes holes in the numbers of verbs devices: an ADD refuses to move a device above one (attach.Steady).
 func (r *repairing) uverbs(ctx context.Context) error {
-	now, err := r.host.Observe(ctx, attach.Query{})
+	moves, stuck, err := r.holes(ctx)
+	if err != nil || len(moves)+len(stuck) == 0 {
+		return err
+	}
+	// A device on its way between two namespaces has no number for a moment: a hole is one that is there while nobody moves.
+	looking, cancel := context.WithTimeout(ctx, r.node.Deadline)
+	defer cancel()
+	unlock, err := r.lock(looking, moveLock, repairVerb)
 	if err != nil {
-		return fmt.Errorf("look at uverbs numbers: %w", err)
+		return err
 	}
-	if now.Mode != attach.Exclusive {
-		return nil // nothing is moved, so nothing shifts
-	}
-	devs, err := r.machine.Functions(ctx)
+	moves, stuck, err = r.holes(ctx)
+	unlock()
 	if err != nil {
-		return fmt.Errorf("list RDMA functions: %w", err)
+		return err
 	}
-	var home []numbered
-	for _, dev := range devs {
-		d, ok, err := r.number(ctx, r.host, dev)
-		if err != nil {
-			return err
-		}
-		if ok {
-			home = append(home, d)
-		}
-	}
-	moves, stuck := closeHoles(now.Uverbs, home)
 	for _, b := range moves {
 		r.settle(ctx, Finding{
 			Kind: FindUverbs, Object: fmt.Sprintf("uverbs%d", b.to),
@@ -169,6 +163,33 @@ func (r *repairing) uverbs(ctx context.Context) error {
 		}, b.busy)
 	}
 	return nil
+}
+
+// holes looks at all numbers and says what would close the holes among them; see closeHoles.
+func (r *repairing) holes(ctx context.Context) (moves, stuck []bounce, err error) { //nolint:nonamedreturns // tells the lists apart
+	now, err := r.host.Observe(ctx, attach.Query{})
+	if err != nil {
+		return nil, nil, fmt.Errorf("look at uverbs numbers: %w", err)
+	}
+	if now.Mode != attach.Exclusive {
+		return nil, nil, nil // nothing is moved, so nothing shifts
+	}
+	devs, err := r.machine.Functions(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("list RDMA functions: %w", err)
+	}
+	var home []numbered
+	for _, dev := range devs {
+		d, ok, err := r.number(ctx, r.host, dev)
+		if err != nil {
+			return nil, nil, err
+		}
+		if ok {
+			home = append(home, d)
+		}
+	}
+	moves, stuck = closeHoles(now.Uverbs, home)
+	return moves, stuck, nil
 }
 
 // closeHoles plans the fewest moves after which no idle device has a free number below its own, and names the busy ones that
