@@ -4,7 +4,6 @@ package hint_test
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"net"
@@ -17,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
-	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/hint/outsidetest"
 )
 
 // names are all that the plugin uses in a pod's folder.
@@ -29,7 +28,7 @@ func planted() []string {
 type attack struct {
 	name string
 	// plant does it to one of the names; at is the path.
-	plant func(t *testing.T, at string, o *outside)
+	plant func(t *testing.T, at string, o *outsidetest.Tree)
 	// arrives: the hint replaces it.
 	arrives bool
 	// linked: the file outside to which it is a hard link.
@@ -39,15 +38,15 @@ type attack struct {
 // links are the symbolic links that lead out, and hard links; each is replaced and none is followed.
 func links() []attack {
 	to := func(name, target string) attack {
-		return attack{"link " + name, func(t *testing.T, at string, o *outside) {
+		return attack{"link " + name, func(t *testing.T, at string, o *outsidetest.Tree) {
 			t.Helper()
-			must(t, os.Symlink(strings.ReplaceAll(target, "OUT", o.dir), at))
+			must(t, os.Symlink(strings.ReplaceAll(target, "OUT", o.Dir), at))
 		}, true, ""}
 	}
 	hard := func(name string) attack {
-		return attack{"hard link to " + name, func(t *testing.T, at string, o *outside) {
+		return attack{"hard link to " + name, func(t *testing.T, at string, o *outsidetest.Tree) {
 			t.Helper()
-			must(t, os.Link(o.file(name), at))
+			must(t, os.Link(o.File(name), at))
 		}, true, name}
 	}
 	return []attack{
@@ -63,7 +62,7 @@ func links() []attack {
 // things are files that are none, or not such as the plugin makes.
 func things() []attack {
 	put := func(name string, arrives bool, plant func(t *testing.T, at string)) attack {
-		return attack{name, func(t *testing.T, at string, _ *outside) { t.Helper(); plant(t, at) }, arrives, ""}
+		return attack{name, func(t *testing.T, at string, _ *outsidetest.Tree) { t.Helper(); plant(t, at) }, arrives, ""}
 	}
 	file := func(name string, mode os.FileMode, size int64) attack {
 		return put(name, true, func(t *testing.T, at string) {
@@ -162,20 +161,20 @@ func TestHostileFolder(t *testing.T) {
 				t.Run(where+"/"+a.name+"/"+name, func(t *testing.T) {
 					t.Parallel()
 					n := newNode(t, "podfabric")
-					o := newOutside(t, filepath.Dir(n.store.Root))
+					o := outsidetest.New(t, filepath.Dir(n.store.Root))
 					folder := n.volume
 					if where == "state" {
 						folder = filepath.Join(n.store.Root, "pods", uid)
 						must(t, os.MkdirAll(folder, 0o755))
 					}
 					a.plant(t, filepath.Join(folder, name), o)
-					o.look(t)
+					o.Look(t)
 					n.survives(t, folder, name, a.arrives)
 					if a.linked != "" {
-						o.unchanged(t, a.linked)
+						o.Unchanged(t, a.linked)
 						return
 					}
-					o.unchanged(t)
+					o.Unchanged(t)
 				})
 			}
 		}
@@ -262,10 +261,10 @@ func TestHostileVolumeItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t, "podfabric")
-			o := newOutside(t, filepath.Dir(n.store.Root))
+			o := outsidetest.New(t, filepath.Dir(n.store.Root))
 			host := n.store.Root
 			test.do(t, &n)
-			o.look(t)
+			o.Look(t)
 			begun := time.Now()
 			warnings := n.put(t, attachment(1, "10.1.0.5/24"))
 			if (len(warnings) == 0) != test.arrives {
@@ -285,7 +284,7 @@ func TestHostileVolumeItself(t *testing.T) {
 			if left, _ := os.ReadDir(filepath.Join(host, "pods")); len(left) > 0 {
 				t.Errorf("the node keeps %v", left)
 			}
-			o.unchanged(t)
+			o.Unchanged(t)
 		})
 	}
 }
@@ -297,81 +296,6 @@ func (n *node) mountSilent(t *testing.T, at string) {
 	must(t, err)
 	t.Cleanup(func() { _ = unix.Close(fd) }) // before the unmount, which would ask the server; whoever waits gets ENOTCONN
 	n.mount(t, "silent", at, "fuse", 0, fmt.Sprintf("fd=%d,rootmode=40755,user_id=0,group_id=0", fd))
-}
-
-// TestHostileRace: while ADD and DEL come and go, the pod exchanges its files, folders and links as fast as it can, in one step, so
-// that there is no moment without one; and so does somebody with the volume itself, which no pod can.
-func TestHostileRace(t *testing.T) {
-	t.Parallel()
-	for _, what := range append(planted(), "the volume", "the folder of the state") {
-		t.Run(what, func(t *testing.T) {
-			t.Parallel()
-			n := newNode(t, "podfabric")
-			o := newOutside(t, filepath.Dir(n.store.Root))
-			good := filepath.Join(n.volume, what)
-			switch what {
-			case "the volume":
-				good = n.volume
-			case "the folder of the state":
-				good = filepath.Join(n.store.Root, "pods", uid)
-				must(t, os.MkdirAll(filepath.Dir(good), 0o755))
-			}
-			evil := filepath.Join(filepath.Dir(n.store.Root), "evil")
-			o.look(t)
-			stop, done := make(chan struct{}), make(chan int)
-			go swap(good, evil, o, stop, done)
-			rounds := 0
-			for end := time.Now().Add(*raceTime); time.Now().Before(end); rounds++ {
-				f := attachment(1, "10.1.0.5/24")
-				if _, err := n.store.Put(t.Context(), uid, f); err != nil && !raced(what) {
-					t.Errorf("ADD: %v", err)
-				}
-				if err := n.store.Drop(t.Context(), uid, attach.Owner{ContainerID: sandbox, IfName: "net1"}); err != nil && !raced(what) {
-					t.Errorf("DEL: %v", err)
-				}
-			}
-			close(stop)
-			swaps := <-done
-			t.Logf("%d rounds, %d exchanges", rounds, swaps)
-			if rounds < 10 || swaps < 100 {
-				t.Errorf("only %d rounds and %d exchanges prove nothing", rounds, swaps)
-			}
-			o.unchanged(t)
-		})
-	}
-}
-
-// raceTime is how long each race runs: go test ./plugin/hint -run TestHostileRace -v -race-time 1m.
-var raceTime = flag.Duration("race-time", 2*time.Second, "how long each race runs")
-
-// raced tells what only root can exchange; ADD may fail over that, but leads nowhere else.
-func raced(what string) bool { return strings.HasPrefix(what, "the ") }
-
-// swap exchanges what stands at good with links that lead out and with folders, until stop.
-func swap(good, evil string, o *outside, stop <-chan struct{}, done chan<- int) {
-	for swaps := 0; ; {
-		for _, plant := range []func() error{
-			func() error { return os.Symlink(o.file("folder"), evil) }, func() error { return os.Symlink(o.file("file"), evil) },
-			func() error { return os.MkdirAll(evil+"/a", 0o777) }, func() error { return unix.Mkfifo(evil, 0o666) },
-			func() error { return os.Symlink("../outside/folder", evil) },
-		} {
-			_ = os.RemoveAll(evil)
-			_ = plant()
-			for range 20 {
-				if unix.Renameat2(unix.AT_FDCWD, evil, unix.AT_FDCWD, good, unix.RENAME_EXCHANGE) == nil {
-					swaps++
-				} else if unix.Renameat2(unix.AT_FDCWD, evil, unix.AT_FDCWD, good, unix.RENAME_NOREPLACE) == nil {
-					swaps++
-				}
-			}
-			select {
-			case <-stop:
-				done <- swaps
-				return
-			default:
-			}
-		}
-	}
 }
 
 // TestTreeDeeperThanDescriptors: a pod's folder in the state that holds a tree deeper than this process may open files keeps no DEL
@@ -396,17 +320,17 @@ func TestTreeDeeperThanDescriptors(t *testing.T) {
 func TestWholeFolderOfPods(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, "podfabric")
-	o := newOutside(t, filepath.Dir(n.store.Root))
+	o := outsidetest.New(t, filepath.Dir(n.store.Root))
 	claims := filepath.Join(n.store.Root, "claims")
 	must(t, os.MkdirAll(claims, 0o700))
 	must(t, os.MkdirAll(filepath.Join(n.store.Root, "pods"), 0o755))
 	must(t, os.Symlink("../claims", filepath.Join(n.store.Root, "pods", uid)))
-	o.look(t)
+	o.Look(t)
 	if warnings := n.put(t, attachment(1, "10.1.0.5/24")); len(warnings) != 1 {
 		t.Errorf("warnings %q", warnings)
 	}
 	n.drop(t, attachment(1))
-	o.unchanged(t)
+	o.Unchanged(t)
 	if left, err := os.ReadDir(claims); err != nil || !cmp.Equal(len(left), 0) {
 		t.Errorf("claims hold %v, %v", left, err)
 	}
