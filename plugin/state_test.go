@@ -50,6 +50,8 @@ func (m *machine) files(t testing.TB, below string) []string {
 			return err
 		case e.IsDir():
 			out = append(out, name+"/")
+		case !e.Type().IsRegular():
+			out = append(out, name+": "+e.Type().String())
 		default:
 			text, err := os.ReadFile(path)
 			out = append(out, name+": "+string(text))

@@ -57,7 +57,7 @@ func Explain(dir, path string, err error) error {
 	switch errno {
 	case syscall.ENOENT:
 		e.Remedy, e.Err = "make the folder "+filepath.Dir(path)+", it is missing", nil
-	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP:
+	case syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP, syscall.ENOTEMPTY:
 		e.Remedy = "remove what stands there, it is of the wrong kind"
 	case syscall.EROFS:
 		e.Remedy = "mount the file system of " + dir + " read-write"
