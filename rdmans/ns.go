@@ -46,7 +46,12 @@ func OpenNS(path string) (*NS, error) {
 	if _, err := stat(path); err != nil {
 		return nil, err
 	}
-	handle, err := ns.GetNS(path)
+	held, err := pin(path)
+	if err != nil {
+		return nil, err
+	}
+	handle, err := ns.GetNS(pinned(held))
+	_ = unix.Close(held)
 	if err != nil {
 		// The library's texts hold the kernel's; a path that was a namespace a moment ago has only one way to fail.
 		return nil, fmt.Errorf("open %s: %w", path, ErrNoNamespace)

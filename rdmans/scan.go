@@ -96,7 +96,7 @@ func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 	if err != nil {
 		return nil, gone(s.Proc, err)
 	}
-	look := looking{Scan: s, dev: self.Dev, found: found, tables: map[uint64]bool{s.tableOf("self"): true}}
+	look := looking{Scan: s, dev: self.Dev, found: found, tables: map[uint64]bool{s.tableOf("self"): true}, silent: new(int)}
 	for _, entry := range pids {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil {
@@ -122,6 +122,7 @@ type looking struct {
 	dev    uint64 // of the file system of namespaces
 	found  map[ID][]Holder
 	tables map[uint64]bool // mount namespaces whose table was read
+	silent *int            // mounts that did not answer
 }
 
 // tableOf gives the inode of a process's mount namespace; 0 when it cannot be told.
@@ -166,7 +167,7 @@ func (l looking) process(pid int) {
 	l.tables[table] = true
 	for _, mount := range mountsOf(dir + "/mountinfo") {
 		path := dir + "/root" + mount
-		id, ok := namespaceOf(path, l.dev)
+		id, ok := l.answers(path)
 		// Most mounts of a node are copied into most mount namespaces, and go from all of them at once.
 		mounted := slices.ContainsFunc(l.found[id], func(h Holder) bool { return h.Mount != "" })
 		if ok && !seen[id] && !mounted {
@@ -254,16 +255,6 @@ func mountsOf(table string) []string {
 // unescape undoes the octal escapes of blanks in mount tables.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
-// isNetNS opens a path for a moment to tell network namespaces from other kinds, whose bind mounts look the same.
-func isNetNS(path string) bool {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
-	if err != nil {
-		return false
-	}
-	kind, err := unix.IoctlRetInt(fd, unix.NS_GET_NSTYPE)
-	return unix.Close(fd) == nil && err == nil && kind == unix.CLONE_NEWNET
 }
 
 // Alive tells whether the namespace at a path is still the one of that identity.
