@@ -56,7 +56,7 @@ func FuzzScan(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		alarm := time.AfterFunc(30*time.Second, func() { panic("the scan hangs") })
+		alarm := time.AfterFunc(3*time.Minute, func() { panic("the scan hangs") })
 		defer alarm.Stop()
 		found, err := rdmans.Scan{Proc: proc, Run: proc, Deep: true}.Namespaces(t.Context())
 		if err != nil {
@@ -98,7 +98,7 @@ func FuzzOpenNS(f *testing.F) {
 		if !strings.HasPrefix(path, "/proc/") {
 			path = dir + "/" + path
 		}
-		alarm := time.AfterFunc(30*time.Second, func() { panic("the open hangs") })
+		alarm := time.AfterFunc(3*time.Minute, func() { panic("the open hangs") })
 		defer alarm.Stop()
 		n, err := rdmans.OpenNS(path)
 		if err != nil {

@@ -54,7 +54,7 @@ func FuzzRecord(f *testing.F) {
 		case 2:
 			_ = syscall.Mkfifo(path, 0o600)
 		}
-		alarm := time.AfterFunc(30*time.Second, func() { panic("the recorder hangs") })
+		alarm := time.AfterFunc(3*time.Minute, func() { panic("the recorder hangs") })
 		defer alarm.Stop()
 		n := &recordedNode{dir: dir, snap: kernel.Snapshot{NetNS: map[string]kernel.NetNSState{
 			kernel.HostNS: {Links: map[string]kernel.LinkState{netdev: {Parent: bus.PCI(fn(2))}}},

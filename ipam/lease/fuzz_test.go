@@ -56,7 +56,7 @@ func FuzzFolder(f *testing.F) {
 		case 3:
 			_ = syscall.Mkfifo(path, 0o600)
 		}
-		alarm := time.AfterFunc(30*time.Second, func() { panic("the store hangs") })
+		alarm := time.AfterFunc(3*time.Minute, func() { panic("the store hangs") })
 		defer alarm.Stop()
 		s := store(dir)
 		leases, errs := s.List()

@@ -93,7 +93,7 @@ func FuzzStore(f *testing.F) {
 		}
 		plant(dir, name, kind%kinds, text)
 		plant(dir, name2, kind2%kinds, text2)
-		alarm := time.AfterFunc(30*time.Second, func() { panic("the store hangs") })
+		alarm := time.AfterFunc(3*time.Minute, func() { panic("the store hangs") })
 		defer alarm.Stop()
 		for _, err := range use(record.New(dir)) {
 			if err != nil && (strings.Contains(strings.ToLower(err.Error()), "no such file") || len(err.Error()) > 16<<10) {
