@@ -72,6 +72,12 @@ func TestOrphanIsPutRight(t *testing.T) {
 			m.mustAdd(t, next)
 			m.mustDel(t, next)
 		},
+		"DEL": func(t *testing.T, m *machine, next request) {
+			t.Helper()
+			late := next
+			late.pod = "pod1"
+			m.mustDel(t, late)
+		},
 		"repair": func(t *testing.T, m *machine, _ request) {
 			t.Helper()
 			dry := m.findings(t, true)

@@ -22,6 +22,9 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		return err // its address may still answer
 	}
 	dev, err := p.inside(ctx, rec, t)
+	if err == nil && dev.IsZero() {
+		dev, err = p.takenBy(owner)
+	}
 	if err != nil {
 		return err
 	}
@@ -29,7 +32,7 @@ func (p *Plugin) delUnrecorded(ctx context.Context, owner attach.Owner, t netcon
 		if rec, err = p.imagine(ctx, rec, dev, t); err != nil {
 			return err
 		}
-		p.logger(rec).WarnContext(ctx, "nothing is recorded of the device in the pod; it is brought home as far as can be known")
+		p.logger(rec).WarnContext(ctx, "nothing is recorded of the device; it is brought home as far as can be known")
 		_, err = p.release(ctx, rec, t.Request.NetNS, "DEL")
 		return err
 	}
@@ -99,6 +102,24 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record, t netconf.Teardo
 	return bus.ID{}, fmt.Errorf("look up the claim on %s: %w", found.Device, err)
 }
 
+// takenBy gives the device that owner took from home and that was not put right since, wherever it is; zero: there is none.
+func (p *Plugin) takenBy(owner attach.Owner) (bus.ID, error) {
+	devs, err := p.Records.Outs()
+	if err != nil {
+		return bus.ID{}, fmt.Errorf("list devices that are out: %w", err)
+	}
+	for _, dev := range devs {
+		out, is, err := p.orphan(dev)
+		if err != nil {
+			return bus.ID{}, err
+		}
+		if is && out.Owner == owner {
+			return dev, nil
+		}
+	}
+	return bus.ID{}, nil
+}
+
 // named tells whether a DEL can be of an attachment of dev.
 func (p *Plugin) named(owner attach.Owner, dev bus.ID, t netconf.Teardown) bool {
 	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == owner {
@@ -118,11 +139,6 @@ func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t n
 	rec.Device, rec.Soft = dev, attach.SoftName(rec.Owner)
 	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
 		rec.NetNS, rec.Before, rec.VF, rec.Moved = out.NetNS, out.Before, out.Given.VF, out.Given.Moved
-		return rec, nil
-	}
-	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
-		kept := out.Record()
-		rec.Before, rec.VF, rec.Moved = kept.Before, kept.VF, kept.Moved
 		return rec, nil
 	}
 	home, homeErr := p.Records.LoadHome(dev)
