@@ -44,10 +44,26 @@ func (p *Plugin) holders(ctx context.Context, s Session, q attach.Query) []attac
 
 // endHolders is the remedy for devices that are held.
 func endHolders(held []attach.Holding) string {
-	if by := attach.Holders(held); by != "" {
-		return "end what keeps the device in a network namespace of its last owner, " + by + "; the runtime tries again by itself"
+	by := attach.Holders(held)
+	switch {
+	case by == "":
+		return "wait until the device has come home from the network namespace of its last owner; the runtime tries again by itself"
+	case attach.Inhabited(held):
+		return "delete the pod that has the device now, or end what keeps it, " + by + "; the runtime tries again by itself"
 	}
-	return "wait until the device has come home from the network namespace of its last owner; the runtime tries again by itself"
+	return "end what keeps the device in a network namespace of its last owner, " + by + "; the runtime tries again by itself"
+}
+
+// left is why something is still away, and what can be done about it.
+func (o outcome) left() string {
+	text, by := "still away: "+o.stillAway(), attach.Holders(o.by)
+	switch {
+	case by == "":
+		return text
+	case attach.Inhabited(o.by):
+		return text + "; it looks as if another program has given it to a pod since: delete that pod, or end " + by
+	}
+	return text + "; end " + by
 }
 
 // explained adds to a refusal who holds the device, when that is why it was refused.

@@ -50,7 +50,6 @@ type situation struct {
 	// obstacle is why it cannot be put right now: the node uses it.
 	obstacle string
 	living   string // why a pod may still use it; empty: nobody does
-	anew     bool   // the function that was out is no more
 }
 
 // comeHome opens the machine as the orphan's attachment knew it.
@@ -75,10 +74,6 @@ func (h *homecoming) look(ctx context.Context) (situation, error) {
 	}
 	before, given := h.out.Before, h.out.Given
 	var s situation
-	s.anew = !now.Function.Exists || now.Function.Inode != before.Function.Inode && before.Function.Inode != 0 && now.Function.Inode != 0
-	if s.anew {
-		return s, nil
-	}
 	s.away = attach.Away(before, now)
 	if !h.session.PodNS().IsZero() && (attach.Inside(before, now) || len(s.away) > 0) {
 		if !attach.Halved(given, now) || h.inhabited(ctx) {

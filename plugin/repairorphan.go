@@ -101,15 +101,6 @@ func (r *repairing) bringHome(ctx context.Context, h *homecoming) (string, error
 	return out.left(), nil
 }
 
-// left is why something is still away, and what can be done about it.
-func (o outcome) left() string {
-	text := "still away: " + o.stillAway()
-	if by := attach.Holders(o.by); by != "" {
-		text += "; end " + by
-	}
-	return text
-}
-
 // strangers reports devices in other namespaces that podfabric knows nothing of: another program has put them there, or podfabric
 // has and somebody emptied its state folder. Nobody can tell which, so that nothing is done.
 func (r *repairing) strangers(ctx context.Context) error {

@@ -31,8 +31,9 @@ func (r *releasing) applyReset(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("observe %s: %w", r.rec.Subject(), err)
 	}
-	if !now.Function.Exists || now.Function.Driver != r.rec.Before.Function.Driver {
-		return nil
+	was := r.rec.Before.Function
+	if !now.Function.Exists || now.Function.Driver != was.Driver || attach.Anew(was, now.Function) {
+		return nil // the pod never had what is there now
 	}
 	if err = attach.RunAll(ctx, r.session, attach.Reset(now)); err != nil {
 		return fmt.Errorf("reset %s: %w", r.rec.Device, err)

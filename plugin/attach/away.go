@@ -15,7 +15,7 @@ func Away(before, now Facts) []string {
 	if now.Soft != nil && now.Soft.NS == Elsewhere {
 		out = append(out, "soft RDMA device "+now.Soft.Name)
 	}
-	if before.Master == nil && anew(before.Function, now.Function) {
+	if before.Master == nil && Anew(before.Function, now.Function) {
 		return out
 	}
 	if before.VF != nil && now.VF == nil && now.Function.VF {
@@ -47,7 +47,7 @@ func Held(before, now Facts) bool {
 	if before.Master != nil {
 		return now.Link != nil && now.Link.NS != Host
 	}
-	if !now.Function.Exists || anew(before.Function, now.Function) || now.Function.Driver != before.Function.Driver || before.Link == nil {
+	if !now.Function.Exists || Anew(before.Function, now.Function) || now.Function.Driver != before.Function.Driver || before.Link == nil {
 		return now.Link != nil && now.Link.NS == Pod
 	}
 	return now.Link == nil || now.Link.NS != Host
@@ -62,7 +62,7 @@ func Notes(before, now Facts) []string {
 	if !now.Function.Exists {
 		return []string{"function " + pci + " is gone; there was nothing to restore"}
 	}
-	if anew(before.Function, now.Function) {
+	if Anew(before.Function, now.Function) {
 		return []string{fmt.Sprintf("function %s was made anew since; its settings were left as they are", pci)}
 	}
 	if another(before, now) {

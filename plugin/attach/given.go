@@ -36,7 +36,7 @@ func Gives(steps []Step) Given {
 // what it was when an attachment took it from home, given what that made of it. What is in the pod's namespace comes home, and names are put
 // right in any case. Settings are put back where they still stand as they were given: an operator may have set others since.
 func Owed(before Facts, given Given, now Facts) []Step {
-	if anew(before.Function, now.Function) {
+	if Anew(before.Function, now.Function) {
 		return nil // what was given went with the old one
 	}
 	steps := Restore(mine(before, given, now), now)

@@ -73,6 +73,13 @@ func Holders(all []Holding) string {
 	return few(out)
 }
 
+// Inhabited tells whether one of the namespaces looks like a pod's: a mount leads to it, and a process lives in it.
+func Inhabited(all []Holding) bool {
+	return slices.ContainsFunc(all, func(h Holding) bool {
+		return h.Living && slices.ContainsFunc(h.By, func(by string) bool { return strings.HasPrefix(by, "mount ") })
+	})
+}
+
 func few(by []string) string {
 	if len(by) > namedHolders {
 		return fmt.Sprintf("%s and %d more", strings.Join(by[:namedHolders], ", "), len(by)-namedHolders)

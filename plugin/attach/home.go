@@ -48,7 +48,7 @@ func Named(seen, home Facts) Facts {
 
 // SameFunction tells whether two facts are of one function with one RDMA device, by what both keep for their lives.
 func SameFunction(a, b Facts) bool {
-	if a.Function.ID != b.Function.ID || anew(a.Function, b.Function) || (a.RDMA == nil) != (b.RDMA == nil) {
+	if a.Function.ID != b.Function.ID || Anew(a.Function, b.Function) || (a.RDMA == nil) != (b.RDMA == nil) {
 		return false
 	}
 	return a.RDMA == nil || a.RDMA.Index == b.RDMA.Index && a.RDMA.NodeGUID == b.RDMA.NodeGUID

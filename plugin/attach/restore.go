@@ -88,7 +88,7 @@ func restoreRDMA(before, now Facts) []Step {
 // again, and what was recorded is of a device that is no more [review.md 29]. A device in a namespace that cannot be seen
 // shows neither index nor GUID, and is taken for the same.
 func another(before, now Facts) bool {
-	if anew(before.Function, now.Function) {
+	if Anew(before.Function, now.Function) {
 		return true
 	}
 	was, is := before.RDMA, now.RDMA
@@ -99,6 +99,6 @@ func another(before, now Facts) bool {
 	return was.Index != is.Index || known && was.NodeGUID != is.NodeGUID
 }
 
-// anew tells whether a function came to the address of another one that is no more, as after two writes to sriov_numvfs. An older
+// Anew tells whether a function came to the address of another one that is no more, as after two writes to sriov_numvfs. An older
 // program's record does not know.
-func anew(was, is Function) bool { return was.Inode != 0 && is.Inode != 0 && was.Inode != is.Inode }
+func Anew(was, is Function) bool { return was.Inode != 0 && is.Inode != 0 && was.Inode != is.Inode }

@@ -129,7 +129,7 @@ func restoreVF(before, now Facts) []Step {
 // another RDMA device and Restore leaves it alone: a VLAN that stayed would be the next pod's. set is what the attachment
 // had set. Only what still stands as it was set is put back; a VF that was made anew has none of it.
 func Leftover(before Facts, set VFState, now Facts) []Step {
-	if before.VF == nil || now.VF == nil || !now.Function.VF || !another(before, now) {
+	if before.VF == nil || now.VF == nil || !now.Function.VF || !another(before, now) || Anew(before.Function, now.Function) {
 		return nil
 	}
 	var steps []Step
