@@ -8,6 +8,7 @@ import (
 	"context"
 	"os"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/podfabric/podfabric/netconf"
@@ -24,6 +25,8 @@ func init() { runtime.LockOSThread() }
 
 func main() {
 	started := time.Now()
+	// What a caller takes from all files that are made would be missing where kubelet and pods read.
+	syscall.Umask(0o022)
 	p := plugin.New(plugin.Config{
 		Node: func() (netconf.Node, error) { return plugin.ReadNode(netconf.NodePath) },
 		Open: machine(func(ctx context.Context, netns string) (plugin.Session, error) {

@@ -29,6 +29,7 @@ func init() { runtime.LockOSThread() }
 func main() { os.Exit(run()) }
 
 func run() int {
+	syscall.Umask(0o022) // as the plugin, whose files repair makes, too
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	return execute(ctx, newMachine(), os.Args[1:], streams{os.Stdin, os.Stdout, os.Stderr})

@@ -199,7 +199,7 @@ func TestHostileVolumeRaceLive(t *testing.T) {
 
 // TestModes: whatever the umask, what the plugin makes has the modes of design §6, and is root's.
 func TestModes(t *testing.T) {
-	for _, mask := range []int{0, 0o022, 0o077} {
+	for _, mask := range []int{0, 0o022, 0o077, 0o777} {
 		t.Run(fmt.Sprintf("umask %03o", mask), func(t *testing.T) {
 			must(t, os.RemoveAll("/run/podfabric"))
 			v := newVolume(t, nil)

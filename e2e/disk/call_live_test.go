@@ -53,7 +53,8 @@ type answer struct {
 		Msg     string
 		Details string
 	}
-	trace string
+	trace  string
+	beside bool // a call of another thread failed, too
 }
 
 func (a answer) ok() bool { return a.code == 0 }
@@ -69,12 +70,11 @@ func (r request) run(t *testing.T, verb string, fails *strace.Call, errno string
 	trace := filepath.Join(t.TempDir(), "trace")
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	var err error
 	a := r.wait(t, verb, strace.Command(ctx, trace, fails, errno, filepath.Join(os.Getenv(binEnv), "podfabric")))
-	text, err := os.ReadFile(trace)
-	if err != nil {
+	if a.trace, a.beside, err = strace.Read(trace); err != nil {
 		t.Fatal(err)
 	}
-	a.trace = string(text)
 	return a
 }
 

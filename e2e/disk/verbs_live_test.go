@@ -57,17 +57,17 @@ func deleting(r *request) trial {
 // collecting is a GC after the pod's namespace died.
 func collecting(t *testing.T, ipam string) trial {
 	t.Helper()
-	r := &request{ipam: ipam, more: `,"cni.dev/valid-attachments":[]`}
+	r := &request{id: "pod1", ipam: ipam}
 	n := 0
 	return trial{
 		verb: "GC", request: r, whole: true,
 		prepare: func(t *testing.T) {
 			t.Helper()
 			boot(t)
-			// Each time another, since the link of a dead pod keeps its MAC from the next for a moment.
-			n++
-			r.id = fmt.Sprintf("pod%d", n)
 			r.netns = netns(t, r.id)
+			// The link of a dead pod keeps its MAC from the next for a moment.
+			n++
+			r.more = fmt.Sprintf(`,"cni.dev/valid-attachments":[],"mac":"02:00:00:00:%02x:%02x"`, n/256, n%256)
 			r.plain(t, "ADD")
 			shell(t, "ip", "netns", "del", r.id)
 		},

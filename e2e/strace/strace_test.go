@@ -26,17 +26,18 @@ newfstatat(9</run/podfabric/a>, "", {st_mode=S_IFREG|0600}, AT_EMPTY_PATH) = 0
 fchmod(9</run/podfabric/a/.b1>, 0600)   = 0
 +++ exited with 0 +++
 `
+	const run, a, file = "/run/podfabric", "/run/podfabric/a", "/run/podfabric/a/.b1"
 	want := []strace.Call{
-		{Name: "openat", Nth: 1, Path: "/run/podfabric"},
-		{Name: "fstat", Nth: 1, Path: "/run/podfabric"},
-		{Name: "mkdirat", Nth: 1, Path: "/run/podfabric/locks", Write: true},
-		{Name: "openat", Nth: 2, Path: "/run/podfabric/claims", Write: true},
-		{Name: "write", Nth: 2, Path: "/run/podfabric/locks/attachment%20c1%2Fnet1", Write: true},
-		{Name: "symlinkat", Nth: 1, Path: "/run/podfabric/claims/x", Write: true},
-		{Name: "renameat", Nth: 1, Path: "/run/podfabric/a/b", Write: true},
-		{Name: "newfstatat", Nth: 1, Path: "/etc/podfabric/node.json"},
-		{Name: "newfstatat", Nth: 2, Path: "/run/podfabric/a"},
-		{Name: "fchmod", Nth: 1, Path: "/run/podfabric/a/.b1", Write: true},
+		{Name: "openat", Nth: 1, Path: run, By: run, Among: 1},
+		{Name: "fstat", Nth: 1, Path: run, By: run, Among: 1},
+		{Name: "mkdirat", Nth: 1, Path: run + "/locks", Write: true, By: run, Among: 1},
+		{Name: "openat", Nth: 2, Path: run + "/claims", Write: true, By: run, Among: 2},
+		{Name: "write", Nth: 2, Path: run + "/locks/attachment%20c1%2Fnet1", Write: true, By: run + "/locks/attachment%20c1%2Fnet1", Among: 1},
+		{Name: "symlinkat", Nth: 1, Path: run + "/claims/x", Write: true, By: run, Among: 1},
+		{Name: "renameat", Nth: 1, Path: a + "/b", Write: true, By: a, Among: 1},
+		{Name: "newfstatat", Nth: 1, Path: "/etc/podfabric/node.json", By: "/etc/podfabric/node.json", Among: 1},
+		{Name: "newfstatat", Nth: 2, Path: a, By: a, Among: 1},
+		{Name: "fchmod", Nth: 1, Path: file, Write: true, By: file, Among: 1},
 	}
 	if diff := cmp.Diff(want, strace.Parse(trace)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
