@@ -91,6 +91,7 @@ func sentinels() map[string]struct {
 		"plugin/record.ErrStale":        {record.ErrStale, 199},
 		"plugin/record.ErrOwner":        {record.ErrOwner, 199},
 		"plugin/record.ErrUnwritable":   {record.ErrUnwritable, 5},
+		"plugin/statedir.ErrKind":       {statedir.ErrKind, 199},
 		"plugin/statedir.ErrUnwritable": {statedir.ErrUnwritable, 5},
 		"rdmans.ErrNoRDMA":              {rdmans.ErrNoRDMA, 100},
 		"rdmans.ErrNotFound":            {rdmans.ErrNotFound, 199},
