@@ -118,8 +118,9 @@ type stepper struct {
 	// below is the device that the master of a link belongs to. While the link is made nobody may move it into a pod whole, who has
 	// looked before and seen nobody on it. Whoever looks later finds the record, and a link on a master that is gone is not made.
 	below bus.ID
-	// steady refuses a move into the pod that would change the uverbs number.
+	// steady refuses a move into the pod that would change, or has changed, the uverbs number that the device has in before.
 	steady bool
+	before attach.Facts
 	// unmoved is the reverse of a move that was never begun, since its lock could not be had: undoing it needs no lock, and
 	// to wait for one would eat the time that undoing everything else has.
 	unmoved attach.Step
@@ -130,7 +131,7 @@ func (a *adding) stepper() *stepper {
 	a.changed = true
 	return &stepper{
 		Session: a.session, plugin: a.Plugin, log: a.log, holder: "ADD " + a.rec.Owner.String(), device: a.rec.Device,
-		below: a.rec.Before.Function.ID, steady: a.node.Uverbs != netconf.UverbsAgent,
+		below: a.rec.Before.Function.ID, steady: a.node.Uverbs != netconf.UverbsAgent, before: a.rec.Before,
 	}
 }
 
@@ -173,14 +174,31 @@ func (s *stepper) move(ctx context.Context, move attach.MoveRDMA) error {
 		return err
 	}
 	defer release()
-	if s.steady && move.Soft == "" && move.To == attach.Pod {
-		now, err := s.Observe(ctx, attach.Query{Device: s.device})
-		if err != nil {
-			return fmt.Errorf("look at uverbs numbers: %w", err)
-		}
-		if err := attach.Steady(now); err != nil {
-			return err
-		}
+	if !s.steady || move.Soft != "" || move.To != attach.Pod {
+		return s.Session.Apply(ctx, move)
 	}
-	return s.Session.Apply(ctx, move)
+	now, err := s.numbers(ctx)
+	if err == nil {
+		err = attach.Steady(now)
+	}
+	if err == nil {
+		err = s.Session.Apply(ctx, move)
+	}
+	if err != nil {
+		return err
+	}
+	// The lock keeps podfabric's own processes away, and nobody else.
+	if now, err = s.numbers(ctx); err != nil {
+		return err
+	}
+	return attach.Kept(s.before, now)
+}
+
+// numbers looks at the device, its uverbs number and all others.
+func (s *stepper) numbers(ctx context.Context) (attach.Facts, error) {
+	now, err := s.Observe(ctx, attach.Query{Device: s.device})
+	if err != nil {
+		return now, fmt.Errorf("look at uverbs numbers: %w", err)
+	}
+	return now, nil
 }

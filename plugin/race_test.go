@@ -322,3 +322,37 @@ func TestRepairWaitsForADeviceOnItsWay(t *testing.T) {
 		m.same(t, "repair", before)
 	}
 }
+
+// stealingSession lets something happen right before an RDMA device moves into a pod.
+type stealingSession struct {
+	plugin.Session
+	happen func()
+}
+
+func (s *stealingSession) Apply(ctx context.Context, step attach.Step) error {
+	if move, ok := step.(attach.MoveRDMA); ok && move.To == attach.Pod {
+		s.happen()
+	}
+	return s.Session.Apply(ctx, step)
+}
+
+// TestNumberTakenInTheLastMoment: between the look at the numbers and the move the driver of another device is unbound, which is nothing
+// that a lock of podfabric's could keep from. The pod does not start with the number that became free.
+func TestNumberTakenInTheLastMoment(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, attach.Exclusive)
+	m.pod("pod1")
+	r, p, home := request{pod: "pod1", dev: 3}, m.process(), m.where(3)
+	open := p.Open
+	p.Open = func(ctx context.Context, netns string) (plugin.Session, error) {
+		s, err := open(ctx, netns)
+		return &stealingSession{s, func() { m.RemoveRDMA("mlx5_0") }}, err
+	}
+	_, err := p.Add(t.Context(), r.raw())
+	answered(t, err, 104, "uverbs0", "given /dev/infiniband/uverbs2")
+	if now := m.where(3); now != home {
+		t.Errorf("the device is at %v, want %v", now, home)
+	}
+	m.mustDel(t, r)
+	m.KillNetNS(netnsOf("pod1"))
+}

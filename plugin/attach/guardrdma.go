@@ -156,6 +156,23 @@ func Steady(f Facts) error {
 	return nil
 }
 
+// Kept refuses when an RDMA device has another uverbs number after its move than before: a lower one became free between the look
+// and the move, as when somebody else takes the driver off a device.
+func Kept(before, now Facts) error {
+	was, is := before.RDMA, now.RDMA
+	if was == nil || is == nil || was.Uverbs < 0 || was.Uverbs == is.Uverbs {
+		return nil
+	}
+	return &netconf.Problem{
+		Code: netconf.CodeUverbs,
+		Remedy: "delete the pod: the number of its device changed while the pod was made; if it is refused again, " +
+			"run podfabricctl repair on the node",
+		Field: "RDMA device " + is.Name + " of " + now.Function.ID.String(),
+		Found: fmt.Sprintf("uverbs%d, while the container was given /dev/infiniband/uverbs%d", is.Uverbs, was.Uverbs),
+		Right: "the number that it had before",
+	}
+}
+
 func uverbsShift(f Facts) *netconf.Problem {
 	if f.RDMA == nil || f.RDMA.NS != Host || f.RDMA.Uverbs < 0 {
 		return nil

@@ -116,9 +116,10 @@ const (
 	delegated = `{"type":"fakeipam"}`
 )
 
-// ofVF is a network of a VF with its RDMA device.
+// ofVF is a network of a VF with its RDMA device. It does not wait for the carrier: an emulated VF whose mailbox was too slow once has
+// none until it is reset.
 func ofVF(vf, ipam string) string {
-	return fmt.Sprintf(`{"cniVersion":"1.1.0","name":"crowd","type":"podfabric","deviceID":%q,"ipam":%s,"rdma":{"wait":"2m"}}`, vf, ipam)
+	return fmt.Sprintf(`{"cniVersion":"1.1.0","name":"crowd","type":"podfabric","deviceID":%q,"ipam":%s,"rdma":{"require":"gid","wait":"2m"}}`, vf, ipam)
 }
 
 // onPF is a network of a macvlan on the first NIC. In exclusive mode it has no RDMA device.

@@ -61,6 +61,15 @@ func (r *registry) promise(t *testing.T, vf string) int {
 	return uverbs(t, vf)
 }
 
+// rest waits for a repair from its beginning to its end.
+func (r *registry) rest() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for begun := r.runs; r.ended <= begun; {
+		r.again.Wait()
+	}
+}
+
 func (r *registry) forget(t *testing.T, vf string) {
 	t.Helper()
 	r.mu.Lock()

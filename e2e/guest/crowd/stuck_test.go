@@ -116,7 +116,7 @@ func TestStoppedInCommonLocks(t *testing.T) {
 	others.Go(func() { c.refused(t, "DEL", 11, "attachment stopped/net1", holder) })
 	others.Go(func() { comeAndGo(t, "beside-macvlan", onPF(t, delegated)) })
 	others.Go(func() {
-		comeAndGo(t, "beside-vf", strings.Replace(ofVF(functions[5], delegated), `"wait":"2m"`, `"mode":"off"`, 1))
+		comeAndGo(t, "beside-vf", strings.Replace(ofVF(functions[5], delegated), `{"require":"gid","wait":"2m"}`, `{"mode":"off"}`, 1))
 	})
 	others.Wait()
 

@@ -34,6 +34,7 @@ func TestUverbsNumbers(t *testing.T) {
 					started.Add(1)
 				} else {
 					refused.Add(1)
+					reg.rest() // the pod is deleted, and its device nobody's until the next
 				}
 			}
 		})
@@ -83,11 +84,11 @@ func (r *registry) numbered(t *testing.T, id, vf string) bool {
 	if f == nil {
 		p.holds(t, c, vf, ibdev, number)
 		c.ok(t, "CHECK")
+		if now := uverbs(t, vf); now != number {
+			t.Errorf("%s is uverbs%d before the DEL of %s, and was promised as uverbs%d", vf, now, id, number)
+		}
 	} else {
 		add.is(t, f, 104, "podfabricctl repair")
-	}
-	if now := uverbs(t, vf); now != number {
-		t.Errorf("%s is uverbs%d before the DEL of %s, and was promised as uverbs%d; ADD: %v", vf, now, id, number, f)
 	}
 	c.ok(t, "DEL")
 	return f == nil
