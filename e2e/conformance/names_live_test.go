@@ -51,9 +51,9 @@ func harmlessJSON(t *testing.T, what, text string) {
 	}
 }
 
-// TestHostileNames gives every name of a call every form, by every verb, and reads all that comes out: both streams, log lines of both
+// TestHostileNamesFromTheRuntime gives every name of a call every form, by every verb, and reads all that comes out: both streams, log lines of both
 // formats, files and their names. ADD refuses what would be a path, DEL ends well or is refused, and nothing is made outside.
-func TestHostileNames(t *testing.T) {
+func TestHostileNamesFromTheRuntime(t *testing.T) {
 	p := newPod(t, "names")
 	base := func() call {
 		return call{
