@@ -37,12 +37,7 @@ func (s *Session) apply(step attach.Step, half bool) error {
 	case attach.SetMAC:
 		return s.setMAC(step)
 	case attach.SetAltName:
-		return s.setLink(step.Link, func(l *link) bool { return slices.Contains(l.alt, step.Name) == step.To }, func(l *link) {
-			l.alt = slices.DeleteFunc(slices.Clone(l.alt), func(n string) bool { return n == step.Name })
-			if step.To {
-				l.alt = append(l.alt, step.Name)
-			}
-		})
+		return s.setAltName(step)
 	case attach.SetTraits:
 		return s.setTraits(step)
 	case attach.SetUp:

@@ -3,9 +3,11 @@
 package attachtest
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/podfabric/podfabric/plugin/attach"
 )
@@ -37,6 +39,21 @@ const (
 // usual is what a key stands for that a link has not; empty: a link has it always.
 func usual(key string) string {
 	return map[string]string{addrGenMode: "0", acceptDAD: "1"}[key]
+}
+
+// setAltName: alternative names and names are of one table (netdev_name_node_alt_create).
+func (s *Session) setAltName(step attach.SetAltName) error {
+	done := func(l *link) bool { return slices.Contains(l.alt, step.Name) == step.To }
+	if l := s.linkOf(step.Link); l != nil && step.To && !done(l) && s.k.taken(l.ns, step.Name, nil) {
+		s.k.call()
+		return fmt.Errorf("give %s the alternative name %s: %w", step.Link, step.Name, syscall.EEXIST)
+	}
+	return s.setLink(step.Link, done, func(l *link) {
+		l.alt = slices.DeleteFunc(slices.Clone(l.alt), func(n string) bool { return n == step.Name })
+		if step.To {
+			l.alt = append(l.alt, step.Name)
+		}
+	})
 }
 
 func (s *Session) setMAC(step attach.SetMAC) error {
