@@ -20,18 +20,18 @@ func uppers() []Situation {
 	const of, macvlan, ipvlan = "refuseLink", "macvlan", "ipvlan"
 	plain := func(s Seen) attach.AddLink { return upper(s, macvlan, "net1", "bridge", macA) }
 	l2 := func(s Seen) attach.AddLink { return upper(s, ipvlan, "net1", "l2", "") }
-	step := func(make func(s Seen) attach.AddLink, change func(*attach.AddLink)) func(Seen) attach.Step {
+	step := func(what func(s Seen) attach.AddLink, change func(*attach.AddLink)) func(Seen) attach.Step {
 		return func(s Seen) attach.Step {
-			x := make(s)
+			x := what(s)
 			if change != nil {
 				change(&x)
 			}
 			return x
 		}
 	}
-	before := func(make func(s Seen) attach.AddLink, more ...func(s Seen) attach.Step) func(Seen) []attach.Step {
+	before := func(what func(s Seen) attach.AddLink, more ...func(s Seen) attach.Step) func(Seen) []attach.Step {
 		return func(s Seen) []attach.Step {
-			out := []attach.Step{make(s)}
+			out := []attach.Step{what(s)}
 			for _, m := range more {
 				out = append(out, m(s))
 			}
@@ -163,6 +163,8 @@ func settings() []Situation {
 			},
 			Half: func(was, now attach.Facts) bool { return now.Link != nil && now.Link.MAC == was.Link.MAC },
 		},
-		{Name: "reset a function", Step: func(s Seen) attach.Step { return attach.ResetFunction{Device: s.VFs[0].Function.ID} }},
+		{Name: "reset a function", Before: func(s Seen) []attach.Step {
+			return []attach.Step{attach.SetUp{Link: s.VFs[0].Link.Place, To: true}} // the emulated one's driver hangs otherwise
+		}, Step: func(s Seen) attach.Step { return attach.ResetFunction{Device: s.VFs[0].Function.ID} }},
 	}
 }

@@ -145,8 +145,7 @@ func TestTableIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, x := range kerneltest.All() {
-		var errno syscall.Errno
-		if errors.As(x.Errno, &errno) {
+		if errno, ok := errors.AsType[syscall.Errno](x.Errno); ok {
 			have[x.Of+" "+strings.Replace(unix.ErrnoName(errno), "ENOTSUP", "EOPNOTSUPP", 1)] = "" // they are one number
 		} else {
 			steps[strings.TrimPrefix(fmt.Sprintf("%T", x.Step(seen)), "attach.")] = true

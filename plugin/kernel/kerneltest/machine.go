@@ -108,7 +108,7 @@ func (x Situation) Left(was, now attach.Facts) error {
 	return nil
 }
 
-// ErrOtherwise: the machine is not as the table says.
+// ErrOtherwise says that a machine is not as the table has it.
 var ErrOtherwise = errors.New("not as in the table")
 
 // All are the situations of every table.
