@@ -240,11 +240,11 @@ func publish(root *os.Root, key string, files []file) error {
 	}
 	pod, err := enter(root, dir)
 	if err != nil {
-		return unwritable(root, dir, err)
+		return blame(unwritable(root, dir, err))
 	}
 	defer func() { _ = pod.Close() }()
 	name, err := replaceAll(pod, files)
-	return unwritable(root, path.Join(dir, name), err)
+	return blame(unwritable(root, path.Join(dir, name), err))
 }
 
 // replaceAll writes what can be written, and gives the name and the error of the first that cannot.
@@ -259,11 +259,17 @@ func replaceAll(root *os.Root, files []file) (string, error) {
 	return name, first
 }
 
-// planted tells an error of publish or of a removal that comes of what stands there, and not of the node's file system. Who can
-// write into the folder is the pod itself: it pays with the hint, and neither its ADD nor its DEL fails for it.
-func planted(err error) bool {
-	return slices.ContainsFunc([]syscall.Errno{
+// errPlanted marks an error that comes of what stands in a pod's folder, and not of the node's file system. Who can write there is the
+// pod itself: it pays with the hint, and neither its ADD nor its DEL fails for it.
+var errPlanted = errors.New("the pod has put something there")
+
+// blame marks an error about the inside of a pod's folder, if it is of that kind.
+func blame(err error) error {
+	if slices.ContainsFunc([]syscall.Errno{
 		syscall.EISDIR, syscall.ENOTDIR, syscall.ENOTEMPTY, syscall.EEXIST, syscall.EPERM, syscall.EACCES, syscall.EBUSY, syscall.ELOOP, syscall.EXDEV,
 		syscall.EMFILE, syscall.ENAMETOOLONG,
-	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) })
+	}, func(errno syscall.Errno) bool { return errors.Is(err, errno) }) {
+		return fmt.Errorf("%w: %w", err, errPlanted)
+	}
+	return err
 }

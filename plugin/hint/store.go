@@ -74,7 +74,7 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 		return nil, err
 	}
 	err = publish(root, key, files)
-	if planted(err) {
+	if errors.Is(err, errPlanted) {
 		warnings, err = append(warnings, err.Error()), nil
 	}
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *Store) drop(ctx context.Context, root *os.Root, key string, o attach.Ow
 	p.volumes, p.hasUID = was.volumes, was.hasUID
 	p.require = false // the pod lost a rail while it runs: nobody can be told
 	_, _ = s.deliver(ctx, key, p, files)
-	if planted(err) {
+	if errors.Is(err, errPlanted) {
 		return nil
 	}
 	return err
@@ -156,7 +156,7 @@ func removePod(root *os.Root, key string) error {
 		// Either many calls at once, which is over soon, or a tree deeper than a process may have files open.
 		shown = remove(root, path.Join(podsDir, key))
 	}
-	if planted(shown) {
+	if errors.Is(blame(shown), errPlanted) && !errors.Is(shown, syscall.ENOTDIR) { // that one is of the folder of all pods
 		shown = nil
 	}
 	return errors.Join(shown, remove(root, path.Join(fragmentsDir, key)))

@@ -62,7 +62,7 @@ func (s *Store) fill(key, volume string, p pod, files []file) error {
 	}
 	defer func() { _ = root.Close() }()
 	if name, err := replaceAll(root, files); err != nil {
-		return fmt.Errorf("hint is not in the pod's volume %q: write %s: %w", volume, filepath.Join(root.Name(), name), cause(err))
+		return fmt.Errorf("hint is not in the pod's volume %q: write %s: %w", volume, filepath.Join(s.KubeletRoot, volumeDir(key, volume), name), cause(err))
 	}
 	return nil
 }
@@ -119,10 +119,16 @@ func (s *Store) emptyDir(key, volume string, p pod) (*os.Root, error) {
 		return nil, fmt.Errorf("open %s: %w", s.KubeletRoot, cause(err))
 	}
 	defer func() { _ = kubelet.Close() }()
-	return enter(kubelet, path.Join("pods", key, "volumes", "kubernetes.io~empty-dir", volume))
+	return enter(kubelet, volumeDir(key, volume))
 }
 
-// enter opens a folder as a root that nothing leads out of. What is no folder, a link to one too, is not opened.
+// volumeDir is where kubelet keeps an emptyDir, below its folder.
+func volumeDir(key, volume string) string {
+	return path.Join("pods", key, "volumes", "kubernetes.io~empty-dir", volume)
+}
+
+// enter opens a folder as a root that nothing leads out of, whose Name says nothing. What is no folder, a link to one too, is not
+// opened.
 func enter(above *os.Root, dir string) (*os.Root, error) {
 	before, err := above.Lstat(dir)
 	if err != nil {
@@ -131,16 +137,21 @@ func enter(above *os.Root, dir string) (*os.Root, error) {
 	if !before.IsDir() {
 		return nil, fmt.Errorf("%s is no folder but %s: %w", dir, before.Mode().Type(), syscall.ENOTDIR)
 	}
-	root, err := above.OpenRoot(dir)
+	// Not by OpenRoot alone: that opens what stands there like a file, and if it is a fifo by now, for ever.
+	held, err := above.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, cause(err))
 	}
-	after, err := root.Stat(".")
+	defer func() { _ = held.Close() }()
+	after, err := held.Stat()
 	if err == nil && !os.SameFile(before, after) {
 		err = syscall.ENOTDIR // put there since we looked
 	}
 	if err != nil {
-		_ = root.Close()
+		return nil, fmt.Errorf("open %s: %w", dir, cause(err))
+	}
+	root, err := os.OpenRoot(fmt.Sprintf("/proc/self/fd/%d", held.Fd()))
+	if err != nil {
 		return nil, fmt.Errorf("open %s: %w", dir, cause(err))
 	}
 	return root, nil
