@@ -86,11 +86,7 @@ func ReadNode(path string) (netconf.Node, error) {
 	return netconf.ParseNode(data)
 }
 
-// unreadable says what to do about what stands there; a file system that fails is what it is everywhere.
 func unreadable(path string, err error) error {
-	if !errors.Is(err, errKind) && !errors.Is(err, syscall.ELOOP) && !errors.Is(err, syscall.ENXIO) {
-		return fmt.Errorf("read %s: %w", path, err)
-	}
 	return &netconf.Problem{
 		Code: netconf.CodeInvalid, Remedy: "make " + path + " a file that root can read, or remove it", Field: "node.json", Err: err,
 	}
