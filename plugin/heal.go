@@ -111,14 +111,16 @@ func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*r
 	home := a.conf.Kind == netconf.KindChained || facts.Link != nil && facts.Link.NS == attach.Host
 	home = home && (facts.RDMA == nil || facts.RDMA.NS == attach.Host)
 	rec := record.Record{Owner: holder, Device: a.rec.Device, Soft: attach.SoftName(holder)}
-	out, outErr := a.Records.LoadOut(a.rec.Device)
-	known := outErr == nil && out.Owner == holder
-	if known {
+	out, before, err := a.kept(holder, a.rec.Device)
+	switch {
+	case err != nil:
+		return nil, err
+	case out != nil:
 		rec = out.Record()
-	} else if before, err := a.Records.LoadHome(a.rec.Device); err == nil {
-		rec.Before = before
+	case before != nil:
+		rec.Before = *before
 	}
-	if !home && gone && known {
+	if !home && gone && out != nil {
 		return &rec, a.alive(ctx, rec)
 	}
 	if !home && gone {

@@ -89,8 +89,11 @@ func (p *Plugin) inside(ctx context.Context, rec record.Record, t netconf.Teardo
 	if err != nil {
 		return bus.ID{}, fmt.Errorf("look at interface %s in the pod: %w", rec.Owner.IfName, err)
 	}
-	if found.Device.IsZero() || !p.named(rec.Owner, found.Device, t) {
+	if found.Device.IsZero() {
 		return bus.ID{}, nil
+	}
+	if named, namedErr := p.named(rec.Owner, found.Device, t); namedErr != nil || !named {
+		return bus.ID{}, namedErr
 	}
 	_, err = p.Records.Claimant(found.Device)
 	switch {
@@ -121,15 +124,36 @@ func (p *Plugin) takenBy(owner attach.Owner) (bus.ID, error) {
 }
 
 // named tells whether a DEL can be of an attachment of dev.
-func (p *Plugin) named(owner attach.Owner, dev bus.ID, t netconf.Teardown) bool {
-	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == owner {
-		return true
+func (p *Plugin) named(owner attach.Owner, dev bus.ID, t netconf.Teardown) (bool, error) {
+	out, home, err := p.kept(owner, dev)
+	switch {
+	case err != nil || out != nil:
+		return out != nil, err
+	case !t.Device.IsZero():
+		return t.Device == dev, nil
 	}
-	if !t.Device.IsZero() {
-		return t.Device == dev
+	return home != nil, nil
+}
+
+// kept gives what was written of a device apart from any record: what owner made of it, and what it was like when it was first seen at
+// home; nil where nothing is that can be read. That a file cannot be looked at is an error and no absence.
+func (p *Plugin) kept(owner attach.Owner, dev bus.ID) (*record.Out, *attach.Facts, error) {
+	var mine *record.Out
+	out, err := p.Records.LoadOut(dev)
+	switch {
+	case err == nil && out.Owner == owner:
+		mine = &out
+	case err != nil && !errors.Is(err, record.ErrNotFound) && !errors.Is(err, record.ErrUnreadable):
+		return nil, nil, fmt.Errorf("read what was made of %s: %w", dev, err)
 	}
-	_, err := p.Records.LoadHome(dev)
-	return err == nil
+	home, err := p.Records.LoadHome(dev)
+	switch {
+	case errors.Is(err, record.ErrNotFound), errors.Is(err, record.ErrUnreadable):
+		return mine, nil, nil
+	case err != nil:
+		return nil, nil, fmt.Errorf("read the home names of %s: %w", dev, err)
+	}
+	return mine, &home, nil
 }
 
 // imagine gives rec the device and what can be known of it at home: what was written down at the device, else what was kept apart, else
@@ -137,15 +161,18 @@ func (p *Plugin) named(owner attach.Owner, dev bus.ID, t netconf.Teardown) bool 
 // podfabric's to move.
 func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t netconf.Teardown) (record.Record, error) {
 	rec.Device, rec.Soft = dev, attach.SoftName(rec.Owner)
-	if out, err := p.Records.LoadOut(dev); err == nil && out.Owner == rec.Owner {
+	out, home, err := p.kept(rec.Owner, dev)
+	if err != nil {
+		return rec, err
+	}
+	if out != nil {
 		rec.NetNS, rec.Before, rec.VF, rec.Moved = out.NetNS, out.Before, out.Given.VF, out.Given.Moved
 		return rec, nil
 	}
-	home, homeErr := p.Records.LoadHome(dev)
-	if homeErr == nil {
-		rec.Before = home
+	if home != nil {
+		rec.Before = *home
 	}
-	if p.movedWhole(rec.Owner, t, homeErr == nil) {
+	if p.movedWhole(rec.Owner, t, home != nil) {
 		return rec, nil
 	}
 	s, err := p.reopen(ctx, rec, t.Request.NetNS)
@@ -157,7 +184,7 @@ func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t n
 	if err != nil {
 		return rec, fmt.Errorf("observe %s: %w", dev, err)
 	}
-	before := attach.Facts{Mode: now.Mode, Function: now.Function, Link: &attach.Link{}, RDMA: home.RDMA}
+	before := attach.Facts{Mode: now.Mode, Function: now.Function, Link: &attach.Link{}, RDMA: rec.Before.RDMA}
 	before.Link.Place = attach.Place{NS: attach.Pod, Name: rec.Owner.IfName}
 	if before.RDMA == nil && now.RDMA != nil && now.RDMA.NS == attach.Pod {
 		atHome := *now.RDMA
