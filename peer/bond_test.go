@@ -67,7 +67,7 @@ func TestLarge(t *testing.T) {
 	} {
 		begin := time.Now()
 		judged(t, conf, true)
-		if took := time.Since(begin); took > 20*time.Second {
+		if took := time.Since(begin); took > time.Minute {
 			t.Errorf("%.60s took %s", conf, took)
 		}
 	}

@@ -227,6 +227,7 @@ func TestHostileNamesOfPods(t *testing.T) {
 	must(t, os.RemoveAll(filepath.Dir(records[0])))
 	must(t, os.RemoveAll("/run/podfabric/pods/\x1b[2J"))
 	must(t, os.Remove("/run/podfabric/claims/0000:3b:00.2"))
+	c.ok(t, "DEL") // the record is lost, the address and the hint are not
 	p.kill(t)
 	ctl()
 }

@@ -34,7 +34,12 @@ func look(t *testing.T, pods ...pod) machine {
 			if p.name != "" {
 				args = append([]string{"-n", p.name}, args...)
 			}
-			m[p.name+" "+family] = settled(t, asked(t, objects, args))
+			text := asked(t, objects, args)
+			for end := time.Now().Add(10 * time.Second); strings.Contains(text, `"tentative":true`) && time.Now().Before(end); {
+				time.Sleep(20 * time.Millisecond) // the kernel looks for another with a link-local address in its own time
+				text = asked(t, objects, args)
+			}
+			m[p.name+" "+family] = settled(t, text)
 		}
 	}
 	return m
