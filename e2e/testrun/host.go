@@ -133,8 +133,9 @@ func runHost(ctx context.Context, o options, root string, r *report) error {
 // hostArgs are go test's flags; nil if nothing is to run. Only a run of one of the two environments has to select by name.
 func hostArgs(o options, live []string) ([]string, error) {
 	// -count=1: a cached result of a test that looks at the kernel, or at being root, says nothing.
+	// -timeout: the race detector makes the kills of every verb, of which there are tens of thousands, six times as long.
 	// -tags faults: the fault injector has tests too; nothing else is built otherwise with it but what it is injected into.
-	args := []string{"test", "-json", "-count=1", "-tags=faults"}
+	args := []string{"test", "-json", "-count=1", "-timeout=20m", "-tags=faults"}
 	if o.race {
 		args = append(args, "-race")
 	}

@@ -228,7 +228,7 @@ func TestHostArgs(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got != nil {
-				got = got[4:]
+				got = got[5:] // after those of every run
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
