@@ -169,6 +169,7 @@ func (c call) quiet(t *testing.T, verb string, more []string) (out printed, ran 
 // is: the operator's terminal is not the pod's.
 func TestHostileNamesOfPods(t *testing.T) {
 	build(t, "../..", "./cmd/podfabricctl", programs(t))
+	t.Cleanup(func() { must(t, os.RemoveAll("/run/podfabric")) }) // a record is lost here on purpose, and its lease with it
 	p := newPod(t, "names")
 	c := call{network: leased(nil), id: "names", netns: p.path}
 	c.ok(t, "ADD")
