@@ -59,7 +59,9 @@ func FuzzAnswer(f *testing.F) {
 func line(t *testing.T, err error) {
 	t.Helper()
 	text := err.Error()
-	if strings.Contains(text, "\n") || strings.Contains(strings.ToLower(text), "no such file or directory") || len(text) > 8<<10 || !utf8.ValidString(text) {
+	// Multus looks for the words in these very letters.
+	gone := strings.Contains(text, "no such file or directory") || strings.Contains(text, "No such file or directory")
+	if gone || strings.Contains(text, "\n") || len(text) > 8<<10 || !utf8.ValidString(text) {
 		t.Errorf("text %.300q", text)
 	}
 }
