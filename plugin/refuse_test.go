@@ -164,25 +164,6 @@ func TestOwnNetNS(t *testing.T) {
 	m.same(t, "DEL", before)
 }
 
-// TestPodsUnwritable: the node's copy of a hint is for reading, and lies in a folder that may be mounted into a container. That it
-// cannot be written costs it and no more.
-func TestPodsUnwritable(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t, attach.Exclusive)
-	m.pod("pod1")
-	pods := filepath.Join(m.dir, "run/pods")
-	must(t, os.Rename(pods, pods+".away"))
-	must(t, os.WriteFile(pods, nil, 0o600))
-	before := m.state(t)
-	r := request{pod: "pod1", dev: 3}
-	m.mustAdd(t, r)
-	if !m.log.has("WARN", pods) {
-		t.Errorf("no warning names %s:\n%s", pods, m.log.text.String())
-	}
-	m.mustDel(t, r)
-	m.same(t, "DEL", before)
-}
-
 // TestStateUnwritable puts a file where a folder of the state must be; root can write everything else. The device does not
 // stay away, and once the folder is mended nothing else does.
 func TestStateUnwritable(t *testing.T) {
@@ -200,6 +181,7 @@ func TestStateUnwritable(t *testing.T) {
 		{"locks", 5, false},
 		{"leases", 5, true},
 		{"fragments", 5, true},
+		{"pods", 5, true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.folder, func(t *testing.T) {
