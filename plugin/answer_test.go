@@ -61,7 +61,7 @@ func sentinels() map[string]struct {
 		"ipam/lease.ErrOwner":           {lease.ErrOwner, 199},
 		"nccl.ErrVersion":               {nccl.ErrVersion, 199},
 		"nccl.ErrUnwritable":            {nccl.ErrUnwritable, 199},
-		"plugin/attach.ErrConflict":     {attach.ErrConflict, 199},
+		"plugin/attach.ErrConflict":     {attach.ErrConflict, 11},
 		"plugin/attach.ErrNoNetNS":      {attach.ErrNoNetNS, 8},
 		"plugin/attach.ErrOwnNetNS":     {attach.ErrOwnNetNS, 8},
 		"plugin/delegate.ErrNotFound":   {delegate.ErrNotFound, 109},

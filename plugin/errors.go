@@ -59,6 +59,7 @@ func remedies() []struct {
 		{delegate.ErrNotFound, netconf.CodeDelegate, "install the address management plugin that ipam.type names into a folder of CNI_PATH"},
 		{delegate.ErrNoIPs, netconf.CodeDelegate, "look at the address management plugin's configuration: it gave no address"},
 		{delegate.ErrOutput, netconf.CodeDelegate, "look at the address management plugin that ipam.type names: what it printed is no CNI answer"},
+		{attach.ErrConflict, netconf.CodeTryLater, "let the runtime try again: somebody else changed the device or its link meanwhile, as the details tell"},
 		{context.DeadlineExceeded, netconf.CodeTryLater, "let the runtime try again; raise deadline in " + netconf.NodePath + " if this recurs"},
 	}
 }
