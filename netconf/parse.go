@@ -27,9 +27,13 @@ type parser struct {
 }
 
 func (p *parser) warn(sentence string) {
-	if !slices.Contains(p.conf.Warnings, sentence) {
-		p.conf.Warnings = append(p.conf.Warnings, sentence)
+	switch {
+	case len(p.conf.Warnings) > warningsMax, slices.Contains(p.conf.Warnings, sentence):
+		return
+	case len(p.conf.Warnings) == warningsMax:
+		sentence = "there is more to warn of; mend these first"
 	}
+	p.conf.Warnings = append(p.conf.Warnings, sentence)
 }
 
 // Parse reads the input of ADD against the node's settings. Every error is a *Problem: code 6 for a text that is not one JSON
@@ -48,7 +52,7 @@ func Parse(r Raw, n Node) (Conf, error) {
 		}
 	}
 	for _, read := range []func() error{
-		p.version, p.name, p.shapes, p.runtime, p.link, p.sources, p.settings, p.make, p.rdma, p.hint, p.ipam,
+		p.version, p.size, p.name, p.shapes, p.runtime, p.link, p.sources, p.settings, p.make, p.rdma, p.hint, p.ipam,
 	} {
 		if err := read(); err != nil {
 			return Conf{}, err

@@ -13,8 +13,18 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 )
 
+// More than these no interface needs; each is a call of the kernel, of which an ADD has only so many in its time.
+const (
+	addressesMax = 32
+	routesMax    = 1000
+)
+
 // Addresses gives the addresses and routes of a result as values. The error wraps ErrOutput when one of them is none.
 func Addresses(r *types100.Result) ([]netconf.Address, []netconf.Route, error) {
+	if len(r.IPs) > addressesMax || len(r.Routes) > routesMax {
+		return nil, nil, fmt.Errorf("read %d addresses and %d routes, of which at most %d and %d are taken: %w",
+			len(r.IPs), len(r.Routes), addressesMax, routesMax, ErrOutput)
+	}
 	addrs := make([]netconf.Address, 0, len(r.IPs))
 	for i, ip := range r.IPs {
 		if ip == nil {

@@ -501,6 +501,8 @@ func TestAddressesRefuses(t *testing.T) {
 		"given twice":      {IPs: []*types100.IPConfig{{Address: good}, {Address: net.IPNet{IP: good.IP, Mask: net.CIDRMask(16, 32)}}}},
 		"null route":       {Routes: []*types.Route{nil}},
 		"route to nowhere": {Routes: []*types.Route{{}}},
+		"addresses":        {IPs: make([]*types100.IPConfig, 33)},
+		"routes":           {Routes: make([]*types.Route, 1001)},
 	} {
 		if _, _, err := delegate.Addresses(&r); !errors.Is(err, delegate.ErrOutput) {
 			t.Errorf("%s: %v", name, err)
