@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -97,6 +98,16 @@ func in(f attach.Facts) (attach.MoveLink, attach.MoveRDMA) {
 // A link gets another index in every namespace; all else must come back.
 var facts = cmp.Options{cmpopts.IgnoreFields(attach.Link{}, "Index"), cmpopts.EquateEmpty()}
 
+// inodeOf asks stat(1) for the folder of a function.
+func inodeOf(t *testing.T, function string) uint64 {
+	t.Helper()
+	inode, err := strconv.ParseUint(strings.TrimSpace(node.Run(t, "stat", "-L", "-c", "%i", "/sys/bus/pci/devices/"+function)), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return inode
+}
+
 func TestMoveAndReturn(t *testing.T) {
 	ns := node.NewNS(t)
 	vf := node.VF(t, 1, 0)
@@ -104,6 +115,7 @@ func TestMoveAndReturn(t *testing.T) {
 	machine, before := snapshot(t), observe(t, s, a)
 	want := attach.Function{
 		ID: bus.PCI(a), Exists: true, Driver: "igbvf", VF: true, PF: addr(t, node.PF(t, 1)), PFLink: node.Netdev(node.PF(t, 1)), PFMTU: 1500, NUMA: before.Function.NUMA,
+		Inode: inodeOf(t, vf),
 	}
 	if diff := cmp.Diff(want, before.Function); diff != "" {
 		t.Errorf("function (-want +got):\n%s", diff)
