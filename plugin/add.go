@@ -20,33 +20,39 @@ import (
 // Add attaches a device to a pod, all of it or nothing: whatever fails, the node is as it was before, or the record says what
 // is still owed. It is not idempotent, as the CNI specification wants: an attachment that is there already is an error.
 func (p *Plugin) Add(ctx context.Context, raw netconf.Raw) (*types100.Result, error) {
+	result, _, err := p.add(ctx, raw)
+	return result, err
+}
+
+// add is Add; it gives what is needed to take the attachment back, too. No descriptor of the pod's namespace is open any more.
+func (p *Plugin) add(ctx context.Context, raw netconf.Raw) (*types100.Result, *adding, error) {
 	node, err := p.Node()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	conf, err := netconf.Parse(raw, node)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := p.Open(ctx, raw.NetNS)
 	if err != nil {
-		return nil, fmt.Errorf("open network namespace %s: %w", raw.NetNS, err)
+		return nil, nil, fmt.Errorf("open network namespace %s: %w", raw.NetNS, err)
 	}
 	defer func() { _ = s.Close() }()
 
 	a := &adding{Plugin: p, conf: conf, node: node, session: s}
 	if err = a.begin(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	result, err := a.build(ctx)
 	if err != nil {
 		if gone := (*netconf.Problem)(nil); errors.As(a.wanted(), &gone) {
 			gone.Err, err = err, gone
 		}
-		return nil, a.undo(ctx, err)
+		return nil, nil, a.undo(ctx, err)
 	}
 	a.prune(ctx)
-	return result, nil
+	return result, a, nil
 }
 
 // adding is one ADD on its way.

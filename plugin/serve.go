@@ -4,6 +4,7 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/containernetworking/cni/pkg/skel"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // Funcs are the verbs as skel calls them. This is the only place that sets a deadline and that prints a result; started is
@@ -36,17 +38,33 @@ func (p *Plugin) Funcs(started time.Time) skel.CNIFuncs {
 	}
 	return skel.CNIFuncs{
 		Add: verb("ADD", func(ctx context.Context, raw netconf.Raw) error {
-			result, err := p.Add(ctx, raw)
+			result, a, err := p.add(ctx, raw)
 			if err != nil {
 				return err
 			}
-			return types.PrintResult(result, version(raw))
+			if err = types.PrintResult(result, version(raw)); err != nil {
+				return a.unheard(ctx, err)
+			}
+			return nil
 		}),
 		Del:    verb("DEL", p.Del),
 		Check:  verb("CHECK", p.Check),
 		GC:     verb("GC", p.GC),
 		Status: verb("STATUS", p.Status),
 	}
+}
+
+// unheard takes an attachment back whose result nobody could be told, as when the runtime was restarted meanwhile. It cannot believe that
+// this ADD succeeded, and not every runtime calls DEL then for a pod that it has not written down.
+func (a *adding) unheard(ctx context.Context, err error) error {
+	err = &netconf.Problem{
+		Code: netconf.CodeIO, Remedy: "nothing is to be done: the runtime did not wait for the result, and the attachment is taken back",
+		Field: "standard output", Err: err,
+	}
+	if _, loadErr := a.Records.Load(a.rec.Owner); errors.Is(loadErr, record.ErrNotFound) {
+		return err // its DEL came meanwhile
+	}
+	return a.undo(ctx, err)
 }
 
 // version is that of the caller's configuration, in which it wants the result.

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
@@ -25,6 +26,8 @@ func init() { runtime.LockOSThread() }
 
 func main() {
 	started := time.Now()
+	// A runtime that was restarted reads neither log nor result any more. That must not end a DEL half way.
+	signal.Ignore(syscall.SIGPIPE)
 	// What a caller takes from all files that are made would be missing where kubelet and pods read.
 	syscall.Umask(0o022)
 	p := plugin.New(plugin.Config{

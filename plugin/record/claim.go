@@ -161,7 +161,11 @@ func (s *Store) claimsOf(root *os.Root, o attach.Owner) ([]bus.ID, error) {
 		if err != nil || dev.String() != name {
 			continue
 		}
-		if holder, err := s.pointee(root, name); err == nil && holder == o {
+		holder, err := s.pointee(root, name)
+		if err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnreadable) {
+			return nil, err // it may be o's
+		}
+		if err == nil && holder == o {
 			devs = append(devs, dev)
 		}
 	}

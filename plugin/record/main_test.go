@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 		"drop": drop,
 		"race": race,
 		"full": full,
+		"lost": lost,
 	}))
 }
 
@@ -89,6 +90,18 @@ func race(args []string) error {
 		fmt.Print(o)
 	}
 	return err
+}
+
+// lost looks for an owner's claims, and takes them back, where no claim can be read.
+func lost(args []string) error {
+	s, o := record.New(args[0]), owner(args[1])
+	dev, err := s.ClaimedBy(o)
+	for what, err := range map[string]error{"look": err, "unclaim": s.Unclaim(o, bus.ID{}), "drop": s.Drop(o, bus.ID{})} {
+		if !errors.Is(err, syscall.EIO) || errors.Is(err, record.ErrNotFound) {
+			return fmt.Errorf("%s, where %v was found, ended with %v", what, dev, err) //nolint:errorlint // it may be nil
+		}
+	}
+	return nil
 }
 
 // full has a small tmpfs of its own and fills it.
