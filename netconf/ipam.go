@@ -12,8 +12,11 @@ import (
 
 // ipamKind tells who hands out addresses by the section alone, and the plugin's name if it is another. A section that cannot
 // be read is of kind none: DEL goes on, and ADD has its own words for it.
-func ipamKind(v *value) (IPAMKind, string) {
+func ipamKind(root *value) (IPAMKind, string) {
+	v := root.get("ipam")
 	switch name := v.get("type").str(); {
+	case itself(root, name):
+		return IPAMNone, ""
 	case name == string(IPAMRange):
 		return IPAMRange, ""
 	case name == string(IPAMStatic):
@@ -26,13 +29,19 @@ func ipamKind(v *value) (IPAMKind, string) {
 	return IPAMNone, ""
 }
 
+// itself tells whether an IPAM plugin of that name would be this one. It would call itself with the same section, and that one itself again,
+// until the node has no memory left.
+func itself(root *value, name string) bool {
+	return name != "" && (name == "podfabric" || name == root.get("type").str())
+}
+
 // ipam reads who hands out addresses, and for our own ways which ones.
 func (p *parser) ipam() error {
 	v := p.root.get("ipam")
 	if err := p.ipamType(v); err != nil {
 		return err
 	}
-	kind, plugin := ipamKind(v)
+	kind, plugin := ipamKind(p.root)
 	p.conf.IPAM.Kind, p.conf.IPAM.Plugin = kind, plugin
 	if d := v.get("defaultRoute"); d != nil {
 		p.conf.IPAM.DefaultRoute = d.yes
@@ -82,6 +91,9 @@ func (p *parser) ipamType(v *value) error {
 	case t.str() == "dhcp":
 		return invalid(`use "range", "static" or another IPAM plugin: dhcp would need a daemon in the pod's namespace`,
 			"ipam.type", t, `"range", "static" or the name of an IPAM plugin`)
+	case itself(p.root, t.str()):
+		return invalid(`use "range", "static" or another IPAM plugin: podfabric hands out addresses under these two names, and would call `+
+			"itself for ever under its own", "ipam.type", t, `"range", "static" or the name of an IPAM plugin`)
 	case t.str() == "none" && len(v.members) > 1:
 		p.warn(`ipam has no effect beside "type": "none"`)
 	case !plain(t.str(), "_.-") || !pathSafe(t.str()):

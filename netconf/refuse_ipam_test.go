@@ -3,6 +3,7 @@
 package netconf_test
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -12,6 +13,11 @@ func TestParseRefusesIPAM(t *testing.T) {
 	const rng = `,"ipam":{"type":"range",`
 	refuses(t, []refusal{
 		{"ipam without type", vf(`,"ipam":{"subnet":"10.1.0.0/16"}`), 7, `add "type" to ipam`, "ipam.type"},
+		{"podfabric itself", vf(`,"ipam":{"type":"podfabric"}`), 7, `use "range", "static" or another IPAM plugin: podfabric`, "ipam.type"},
+		{
+			"itself by another name", strings.Replace(vf(`,"ipam":{"type":"rdma"}`), `"type":"podfabric"`, `"type":"rdma"`, 1), 7,
+			`use "range", "static" or another IPAM plugin: podfabric`, "ipam.type",
+		},
 		{"dhcp", vf(`,"ipam":{"type":"dhcp"}`), 7, `use "range", "static" or another IPAM plugin: dhcp`, "ipam.type"},
 		{"ipam of a path", vf(`,"ipam":{"type":"../../bin/sh"}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},
 		{"ipam of dots", vf(`,"ipam":{"type":".."}`), 7, "set ipam.type to the name of an IPAM plugin", "ipam.type"},

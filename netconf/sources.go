@@ -254,7 +254,7 @@ func (p *parser) judge(r rule, field, found string) error {
 				r.optIn), "only what the network opts in to")
 		}
 	case delegateOnly:
-		if kind, _ := ipamKind(p.root.get("ipam")); kind != IPAMDelegate {
+		if kind, _ := ipamKind(p.root); kind != IPAMDelegate {
 			return no("write the ranges into the network's configuration", r.why)
 		}
 	case refused:

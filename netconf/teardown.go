@@ -15,7 +15,7 @@ import (
 // Of prevResult only whether there is one counts here: libcni adds it to every plugin on CHECK and DEL. Errors are *Problem: code 6 for a text that
 // is not a JSON object, 7 for a missing name, 4 for a container ID or interface name that cannot be a file's.
 //
-// An ipam section that ADD would have refused (no type, dhcp, a path for a type) is of kind none: no address can have come
+// An ipam section that ADD would have refused (no type, dhcp, podfabric itself, a path for a type) is of kind none: no address can have come
 // from it. Range and static need no configuration to be given back, a delegate gets the whole of it.
 func ParseTeardown(r Raw) (Teardown, error) {
 	doc, err := parseDocument(stdin, r.Stdin)
@@ -42,7 +42,7 @@ func ParseTeardown(r Raw) (Teardown, error) {
 	if args, err := parseArgs(r.Args); err == nil {
 		t.Request.Pod = podAsFar(args)
 	}
-	t.IPAM.Kind, t.IPAM.Plugin = ipamKind(doc.root.get("ipam"))
+	t.IPAM.Kind, t.IPAM.Plugin = ipamKind(doc.root)
 	if t.IPAM.Kind == IPAMDelegate {
 		t.IPAM.Delegate = bytes.Clone(r.Stdin)
 	}

@@ -37,6 +37,7 @@ func TestParseTeardownTakesWhatItCan(t *testing.T) {
 		{"ipam without type", vf(`,"ipam":{"subnet":"x"}`), "1.1.0", netconf.IPAM{}},
 		{"ipam type as a list", vf(`,"ipam":{"type":["x"]}`), "1.1.0", netconf.IPAM{}},
 		{"dhcp", vf(`,"ipam":{"type":"dhcp"}`), "1.1.0", netconf.IPAM{}},
+		{"podfabric itself", vf(`,"ipam":{"type":"podfabric"}`), "1.1.0", netconf.IPAM{}},
 		{"ipam of a path", vf(`,"ipam":{"type":"../sh"}`), "1.1.0", netconf.IPAM{}},
 		{"ipam of dots", vf(`,"ipam":{"type":".."}`), "1.1.0", netconf.IPAM{}},
 	}
