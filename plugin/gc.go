@@ -46,7 +46,7 @@ func (p *Plugin) GC(ctx context.Context, raw netconf.Raw) error {
 	return errors.Join(errs...)
 }
 
-// busy tells whether the namespace of rec lives and has its device inside, or an ADD may still be at work on it. What a program of the
+// busy tells whether the namespace of rec lives and has its device inside or within, or an ADD may still be at work on it. What a program of the
 // pod drives is in no namespace, so that there the pod's own must do.
 func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	s, err := p.reopen(ctx, rec, "")
@@ -64,7 +64,11 @@ func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("observe %s: %w", rec.Subject(), err)
 	}
-	return now.Link != nil && now.Link.NS == attach.Pod || now.RDMA != nil && now.RDMA.NS == attach.Pod, nil
+	if now.Link != nil && now.Link.NS == attach.Pod || now.RDMA != nil && now.RDMA.NS == attach.Pod {
+		return true, nil
+	}
+	// A pod that lives may have them in a namespace of its own making, and takes them back from there.
+	return !s.PodNS().IsZero() && rec.State == record.Done && len(attach.Away(rec.Before, now)) > 0, nil
 }
 
 // Status fails only when every ADD on this node must: a runtime that reads failure here marks the whole node as not ready.
