@@ -75,23 +75,32 @@ func TestRestoreOfEachKind(t *testing.T) {
 	}
 }
 
-// Settings of a VF come back with the netdev still away, in a namespace that a stray process holds.
-func TestRestoreSettingsOfAVFThatIsAway(t *testing.T) {
+// Settings of a VF are a wall around whoever has it. They stay while its netdev is in a namespace that a stray process holds, and come
+// back when it is home.
+func TestRestoreLeavesTheSettingsOfAVFThatIsAway(t *testing.T) {
 	t.Parallel()
 	sc := play(t, plan(t, "vf-one-setting"))
 	if err := attach.Run(t.Context(), sc.s, sc.steps); err != nil {
 		t.Fatal(err)
 	}
+	given := sc.k.VFState(vf())
 	sc.k.HoldNetNS(podPath, -1)
 	host := open(t, sc.k, "")
 	if err := sc.home(t, host); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(leftover(), sc.k.VFState(vf())); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
+	if diff := cmp.Diff(given, sc.k.VFState(vf())); diff != "" {
+		t.Errorf("settings while it is away (-want +got):\n%s", diff)
 	}
 	if away := attach.Away(recorded(t, sc.before), sc.observe(t, host)); len(away) != 1 {
 		t.Errorf("away %v", away)
+	}
+	sc.k.KillNetNS(podPath)
+	if err := sc.home(t, host); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(leftover(), sc.k.VFState(vf())); diff != "" {
+		t.Errorf("settings at home (-want +got):\n%s", diff)
 	}
 }
 

@@ -35,23 +35,40 @@ func Run(ctx context.Context, k Kernel, steps []Step) error {
 func Undo(ctx context.Context, k Kernel, steps []Step) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoLimit)
 	defer cancel()
-	var errs []error
+	var back []Step
 	for _, s := range slices.Backward(steps) {
-		if back := s.Reverse(); back != nil {
-			errs = append(errs, apply(ctx, k, back))
+		if r := s.Reverse(); r != nil {
+			back = append(back, r)
 		}
+	}
+	return RunAll(ctx, k, back)
+}
+
+// RunAll applies every step, also after one has failed, and joins the errors. It is for the steps of Restore: what can come
+// home comes home. While the pod keeps something of a VF, what the PF enforces on that stays too.
+func RunAll(ctx context.Context, k Kernel, steps []Step) error {
+	var errs []error
+	var stays bool
+	for _, s := range steps {
+		if _, wall := s.(SetVF); wall && stays {
+			continue
+		}
+		err := apply(ctx, k, s)
+		stays = stays || err != nil && leaves(s)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-// RunAll applies every step, also after one has failed, and joins the errors. It is for the steps of Restore: what can come
-// home comes home.
-func RunAll(ctx context.Context, k Kernel, steps []Step) error {
-	var errs []error
-	for _, s := range steps {
-		errs = append(errs, apply(ctx, k, s))
+// leaves tells whether a step takes a device out of the pod.
+func leaves(s Step) bool {
+	switch s := s.(type) {
+	case MoveLink:
+		return s.From.NS == Pod && s.To.NS == Host
+	case MoveRDMA:
+		return s.From == Pod && s.To == Host
 	}
-	return errors.Join(errs...)
+	return false
 }
 
 // apply refuses to begin a step whose time is over: an implementation may look at ctx only while it waits.

@@ -119,17 +119,27 @@ func planVF(c netconf.Conf, f Facts) []Step {
 // restoreVF puts back what the PF's driver held before. It needs neither the VF's netdev nor a namespace of the pod. A new VF at
 // the old one's address must not get the old settings [review.md 29].
 func restoreVF(before, now Facts) []Step {
-	if before.VF == nil || now.VF == nil || !now.Function.VF || another(before, now) {
+	if before.VF == nil || now.VF == nil || !now.Function.VF || another(before, now) || astray(before, now) {
 		return nil
 	}
 	return VFSteps(now.Function, *now.VF, *before.VF)
+}
+
+// astray tells whether netdev or RDMA device of a VF are in a namespace that cannot be seen: a process that outlived its pod has them, or
+// another program gave them to a pod of its own. What the PF enforces stays until they are home: a VLAN is a wall around whoever
+// has the device.
+func astray(before, now Facts) bool {
+	if now.RDMA != nil && now.RDMA.NS == Elsewhere {
+		return true
+	}
+	return before.Link != nil && now.Function.Driver == before.Function.Driver && (now.Link == nil || now.Link.NS == Elsewhere)
 }
 
 // Leftover gives the steps that take from a VF what an attachment set, when its driver was bound again meanwhile, so that it has
 // another RDMA device and Restore leaves it alone: a VLAN that stayed would be the next pod's. set is what the attachment
 // had set. Only what still stands as it was set is put back; a VF that was made anew has none of it.
 func Leftover(before Facts, set VFState, now Facts) []Step {
-	if before.VF == nil || now.VF == nil || !now.Function.VF || !another(before, now) || Anew(before.Function, now.Function) {
+	if before.VF == nil || now.VF == nil || !now.Function.VF || !another(before, now) || Anew(before.Function, now.Function) || astray(before, now) {
 		return nil
 	}
 	var steps []Step
