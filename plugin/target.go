@@ -135,7 +135,26 @@ func (a *adding) pick(ctx context.Context, by netconf.Selector) (attach.Candidat
 	if err != nil {
 		return attach.Candidate{}, fmt.Errorf("list the node's links: %w", err)
 	}
+	if by.PCI.IsZero() && by.Path == "" {
+		links = slices.DeleteFunc(links, a.borrowed)
+	}
 	return attach.Pick(by, a.node, links)
+}
+
+// borrowed tells whether a link has a name or MAC that a pod may have given it: an attachment took its device from home, and it came back
+// without a DEL. By these it could be taken for a device that the pod never had; remembered finds it by its own.
+func (a *adding) borrowed(l attach.Candidate) bool {
+	if l.Device.IsZero() {
+		return false
+	}
+	out, err := a.Records.LoadOut(l.Device)
+	if err != nil || out.Before.Link == nil || out.Before.Link.NS != attach.Host {
+		return false
+	}
+	was := out.Before.Link
+	strange := func(name string) bool { return !slices.Contains(was.AltNames, name) }
+	renamed := out.Before.RDMA != nil && len(l.RDMA) > 0 && !slices.Contains(l.RDMA, out.Before.RDMA.Name)
+	return l.Name != was.Name || l.MAC != was.MAC || renamed || slices.ContainsFunc(l.AltNames, strange)
 }
 
 // behind finds what the plugin before us put into the pod: a device of its own, a link on a master that stays at home, or neither.
