@@ -108,6 +108,20 @@ func AdminFirst(err error, steps []Step) ([]Step, bool) {
 	return other, true
 }
 
+// ByNone is the plan to try when steps of the way home, which were planned for now, fail at a VF's own MAC, as those before them did: the
+// administrative MAC is back, by which igb refuses the VF every one of its own, since a step before failed or the netdev was not to
+// be found then. It is taken away for as long as that takes.
+func ByNone(steps []Step, now Facts) ([]Step, bool) {
+	own := slices.IndexFunc(steps, func(s Step) bool { _, is := s.(SetMAC); return is })
+	if _, admin := parted(steps); own < 0 || len(admin) > 0 || now.VF == nil || now.VF.MAC == noMAC {
+		return nil, false
+	}
+	none := *now.VF
+	none.MAC = noMAC
+	set := SetVF{PF: now.Function.PF, Number: now.Function.Number, What: VFMAC, From: *now.VF, To: none}
+	return slices.Concat(steps[:own], []Step{set, steps[own], set.Reverse()}, steps[own+1:]), true
+}
+
 // planVF applies the VF settings of a configuration. Facts hold them only where it asks for some.
 func planVF(c netconf.Conf, f Facts) []Step {
 	if c.Kind != netconf.KindVF || !f.Function.VF || f.VF == nil {
