@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/attach/attachtest"
@@ -106,6 +108,37 @@ func TestAdminFirstIsForMACsAlone(t *testing.T) {
 		}
 		if got && (other[1] != attach.Step(admin) || other[2] != attach.Step(own) || tt.steps[1] != attach.Step(own)) {
 			t.Errorf("%s: %v", name, other)
+		}
+	}
+}
+
+// TestByNone: the administrative MAC is out of the way while a VF gets its own one, if it is back already, and for nothing else.
+func TestByNone(t *testing.T) {
+	t.Parallel()
+	const given, none = "02:aa:00:00:00:01", "00:00:00:00:00:00"
+	now := attach.Facts{
+		Function: attach.Function{ID: vf(), VF: true, PF: pf(), Number: 4}, VF: &attach.VFState{MAC: given, VLAN: 7},
+	}
+	own := attach.SetMAC{From: "02:bb:00:00:00:02", To: given}
+	up, admin := attach.SetUp{To: true}, attach.SetVF{What: attach.VFMAC}
+	with := func(mac string) attach.VFState { return attach.VFState{MAC: mac, VLAN: 7} }
+	away := attach.SetVF{PF: pf(), Number: 4, What: attach.VFMAC, From: with(given), To: with(none)}
+	back := attach.SetVF{PF: pf(), Number: 4, What: attach.VFMAC, From: with(none), To: with(given)}
+	ungiven := now
+	ungiven.VF = &attach.VFState{MAC: none}
+	for name, tt := range map[string]struct {
+		now         attach.Facts
+		steps, want []attach.Step
+	}{
+		"it is back":           {now, []attach.Step{own, up}, []attach.Step{away, own, back, up}},
+		"it is planned":        {now, []attach.Step{own, admin}, nil},
+		"there is none":        {ungiven, []attach.Step{own}, nil},
+		"no VF":                {attach.Facts{}, []attach.Step{own}, nil},
+		"nothing is to change": {now, []attach.Step{up}, nil},
+	} {
+		got, ok := attach.ByNone(tt.steps, tt.now)
+		if diff := cmp.Diff(tt.want, got); diff != "" || ok != (tt.want != nil) {
+			t.Errorf("%s: %t (-want +got):\n%s", name, ok, diff)
 		}
 	}
 }
