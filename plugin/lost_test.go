@@ -47,11 +47,16 @@ func TestDelAfterTheStateWasLost(t *testing.T) {
 	}{
 		{"VF", named("moved"), vf, vf, false, [2]string{"host/net1", "host/mlx5_3"}},
 		{"VF, its home known", named("moved"), vf, vf, true, [2]string{"host/ens1f0v1", "host/mlx5_3"}},
-		{"VF, DEL with its own result", named("moved"), vf, request{pod: "pod1", dev: 3, more: prev}, true, [2]string{"host/ens1f0v1", "host/mlx5_3"}},
 		{
 			"perhaps another plugin's", named("moved"), vf,
 			request{pod: "pod1", dev: 3, more: prev},
 			false,
+			[2]string{"/run/netns/pod1/net1", "host/mlx5_3"},
+		},
+		{
+			"perhaps another plugin's, its home known", named("moved"), vf,
+			request{pod: "pod1", dev: 3, more: prev},
+			true,
 			[2]string{"/run/netns/pod1/net1", "host/mlx5_3"},
 		},
 		{

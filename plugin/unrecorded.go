@@ -172,7 +172,7 @@ func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t n
 	if home != nil {
 		rec.Before = *home
 	}
-	if p.movedWhole(rec.Owner, t, home != nil) {
+	if p.movedWhole(rec.Owner, t) {
 		return rec, nil
 	}
 	s, err := p.reopen(ctx, rec, t.Request.NetNS)
@@ -195,15 +195,16 @@ func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t n
 }
 
 // movedWhole tells whether podfabric brought a device into the pod with its netdev, and not another plugin before it: as the record
-// says, if that much of it can be read; as the configuration says; because the device was at home when podfabric first saw
-// it; or because no plugin came before. What cannot be known is left where it is: with the pod it comes home by itself.
-func (p *Plugin) movedWhole(owner attach.Owner, t netconf.Teardown, known bool) bool {
+// says, if that much of it can be read; as the configuration says; or because no plugin came before. That podfabric has seen the
+// device at home says nothing: it may have been of another network then, and the plugin before fails to delete the pod when the
+// netdev is gone. What cannot be known is left where it is: with the pod it comes home by itself.
+func (p *Plugin) movedWhole(owner attach.Owner, t netconf.Teardown) bool {
 	for _, kind := range []netconf.Kind{p.Records.KindOf(owner), t.Kind} {
 		if kind != "" {
 			return kind != netconf.KindChained
 		}
 	}
-	return known || t.Alone
+	return t.Alone
 }
 
 // dropLink removes the macvlan of an attachment of which no record tells: the MAC that it was given says whose it is. One whose MAC

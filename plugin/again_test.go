@@ -36,3 +36,23 @@ func TestMACRefusedOnce(t *testing.T) {
 		t.Error("no MAC was refused")
 	}
 }
+
+// TestDelOfChainedAgain: a netdev that the plugin before brought into the pod stays there for its DEL, however often podfabric's comes
+// before that, also if podfabric had the device in another network once and knows its home from then.
+func TestDelOfChainedAgain(t *testing.T) {
+	t.Parallel()
+	k := named("chained behind host-device")
+	m := newMachine(t, k.mode)
+	m.pod("pod1")
+	alone := request{pod: "pod1", dev: 3}
+	m.mustAdd(t, alone)
+	m.mustDel(t, alone)
+	k.prepare(m)
+	m.mustAdd(t, k.request)
+	for range 3 {
+		m.mustDel(t, k.request)
+		if got, want := m.Where(vfAddr(3)), [2]string{"/run/netns/pod1/net1", "host/mlx5_3"}; got != want {
+			t.Errorf("devices are at %v, want %v", got, want)
+		}
+	}
+}
