@@ -172,6 +172,11 @@ func (a *adding) lives(ctx context.Context, rec record.Record) (bool, error) {
 // heal clears a stale attachment by its own record's facts, never by what is seen now: names change on every way home.
 func (a *adding) heal(ctx context.Context, rec record.Record) error {
 	a.log.InfoContext(ctx, "healing a stale attachment", "of", rec.Owner.String(), "state", string(rec.State))
+	whole := rec.Before.Link != nil && rec.Before.Link.NS == attach.Host
+	if a.conf.Kind == netconf.KindChained && whole && rec.Device == a.rec.Device && rec.NetNS.Ino != a.session.PodNS().Ino {
+		// The plugin before has taken the netdev from home since, and what the PF holds for it is that plugin's too.
+		rec.Before.Link, rec.Before.VF, rec.VF, rec.FLR = nil, nil, nil, false
+	}
 	out, err := a.release(ctx, rec, rec.NetNS.Path, "healing by ADD")
 	if len(out.away) > 0 {
 		return &netconf.Problem{

@@ -163,9 +163,10 @@ func (h *homecoming) pass(ctx context.Context) ([]string, error) {
 // orphanTries bounds how often pass looks and acts.
 const orphanTries = 4
 
-// owed gives the orphan that the device of this ADD is; nil: it is none, or was put right as far as that goes already.
+// owed gives the orphan that the device of this ADD is; nil: it is none, or was put right as far as that goes already, or the plugin before
+// has taken it from home since.
 func (a *adding) owed() (*record.Out, error) {
-	if a.rec.Device.IsZero() || a.left != nil {
+	if a.rec.Device.IsZero() || a.left != nil || a.conf.Kind == netconf.KindChained {
 		return nil, nil //nolint:nilnil // nothing is owed
 	}
 	out, is, err := a.orphan(a.rec.Device)
