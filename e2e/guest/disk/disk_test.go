@@ -23,7 +23,7 @@ import (
 // One VF of the first NIC has an RDMA device, and is one test's at a time; the others are for tests beside it, whose RDMA devices
 // would shift its number.
 //
-//lab:boot pfs=2 vfs=4 mode=exclusive seconds=240 rdmasim=0000:01:00.0,0000:01:10.0 bin=./e2e/guest/fakeipam peers=plugins/host-local
+//lab:boot pfs=2 vfs=4 mode=exclusive seconds=300 rdmasim=0000:01:00.0,0000:01:10.0 bin=./e2e/guest/fakeipam peers=plugins/host-local
 
 func init() { node.Main() }
 

@@ -20,7 +20,7 @@ import (
 	"github.com/podfabric/podfabric/e2e/guest/node"
 )
 
-//lab:boot pfs=2 vfs=3 mode=exclusive seconds=190 rdmasim=all bin=./e2e/guest/fakeipam peers=plugins/host-local
+//lab:boot pfs=2 vfs=3 mode=exclusive seconds=240 rdmasim=all bin=./e2e/guest/fakeipam peers=plugins/host-local
 
 func init() { node.Main() }
 
