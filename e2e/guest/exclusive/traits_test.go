@@ -154,3 +154,37 @@ func TestXDPProgramIsHeld(t *testing.T) {
 	c2.Del(t)
 	before.Unchanged(t)
 }
+
+// A pod may still run while its interface is unplugged, and change it until the moment it leaves.
+func TestPodThatFightsDel(t *testing.T) {
+	vf := node.VF(t, 1, 2)
+	before := cni.Look(t)
+	pod := node.NewNS(t)
+	c := cni.Call{Conf: network("rail0", vf, "10.66.0.1/24"), ContainerID: "fights", NetNS: pod.Path}
+	c.Add(t)
+	stop := t.TempDir() + "/stop"
+	const fight = `n=0; until [ -e "$1" ]; do
+		for i in net1 mine; do
+			ip link add link $i name mv$n type macvlan mode bridge && ip link set mv$n up
+			ip link set dev $i promisc on alias mine group 42 arp off
+			ip link set dev $i down; ip link set dev $i name mine; ip link set dev $i address 02:00:00:00:00:99; ip link set dev $i up
+			n=$((n+1))
+		done
+	done 2>/dev/null`
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = pod.Try("sh", "-c", fight, "fight", stop)
+	}()
+	node.Wait(t, "the pod's first blow", func() bool {
+		out, err := pod.Try("ip", "-br", "link")
+		return err == nil && strings.Contains(out, "mv1@")
+	})
+	c.Del(t)
+	node.Run(t, "touch", stop)
+	<-ended
+	if out := pod.Run(t, "ip", "-br", "link", "show", "type", "macvlan"); out != "" {
+		t.Errorf("the last pod still has, on its VF:\n%s", out)
+	}
+	before.Unchanged(t)
+}
