@@ -38,6 +38,8 @@ type Config struct {
 	Node    func() (netconf.Node, error)
 	Stderr  io.Writer // empty: the process's
 	Version string
+	// Delegated: the environment has delegate.Mark, so that another podfabric calls this one as its IPAM plugin.
+	Delegated bool
 }
 
 // New builds a Plugin on the stores of one state folder.
@@ -59,7 +61,7 @@ func New(c Config) *Plugin {
 		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: pool},
 		Hints:   &hint.Store{Root: c.Dir, KubeletRoot: node.KubeletRoot, Lock: locks.Acquire},
 		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, DevInfo: devinfo.Store{Root: cmp.Or(c.Root, "/")},
-		Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version,
+		Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version, Delegated: c.Delegated,
 	}
 }
 

@@ -76,6 +76,8 @@ type Plugin struct {
 	Level   *slog.LevelVar
 	Now     func() time.Time
 	Version string // of this binary, for records and for messages
+	// Delegated: it was called as the IPAM plugin of another podfabric.
+	Delegated bool
 }
 
 // Limits on what a verb waits for beside its deadline.

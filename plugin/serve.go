@@ -19,6 +19,9 @@ import (
 // when the process began, which the deadline counts from, since a CNI plugin is told none.
 func (p *Plugin) Funcs(started time.Time) skel.CNIFuncs {
 	verb := func(name string, do func(context.Context, netconf.Raw) error) func(*skel.CmdArgs) error {
+		if p.Delegated {
+			do = asDelegate(name)
+		}
 		return func(args *skel.CmdArgs) error {
 			ctx, cancel := context.WithDeadline(context.Background(), started.Add(p.deadline()))
 			defer cancel()

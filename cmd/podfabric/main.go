@@ -14,6 +14,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/kernel"
 )
 
@@ -39,7 +40,7 @@ func main() {
 			}
 			return s, nil
 		}),
-		Version: version,
+		Version: version, Delegated: os.Getenv(delegate.Mark) != "",
 	})
 	about := "podfabric " + version + ": CNI plugin that gives a pod an SR-IOV function and its RDMA device. " +
 		"It is called by a container runtime; podfabricctl is the tool for people."

@@ -3,6 +3,7 @@
 package conformance_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -99,6 +100,66 @@ func TestDelegateThatIsNotThere(t *testing.T) {
 	before.unchanged(t, p)
 	c.ok(t, "DEL")
 	before.unchanged(t, p)
+}
+
+// The IPAM plugin of a network may be the plugin itself under another name, by way of others too. It must not call itself until the node
+// has no memory left, and DEL must not be owed anything.
+func TestDelegateThatIsPodfabricAgain(t *testing.T) {
+	bin, p := programs(t), newPod(t, "again")
+	for name, script := range map[string]string{
+		"podfabric-old": "", "podfabric-by-way": "#!/bin/sh\nexec \"${0%-by-way}-old\"\n",
+	} {
+		file := filepath.Join(bin, name)
+		t.Cleanup(func() { shell(t, "rm", "-f", file) })
+		if script == "" {
+			shell(t, "cp", filepath.Join(bin, "podfabric"), file)
+		} else if err := os.WriteFile(file, []byte(script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"podfabric-old", "podfabric-by-way"} {
+		t.Run(name, func(t *testing.T) {
+			before := look(t, p)
+			c := call{
+				network: with(network(versions()[4]), object{"ipam": object{"type": name}}), id: "again", netns: p.path, valid: []object{},
+			}
+			c.refused(t, "ADD", 7, "ipam.type", "is podfabric", name)
+			before.unchanged(t, p)
+			c.ok(t, "DEL")
+			c.ok(t, "STATUS")
+			c.ok(t, "GC")
+			before.unchanged(t, p)
+		})
+	}
+}
+
+// Called by its like, podfabric does nothing, whatever it is called with; what nobody marked is not hindered.
+func TestCalledByPodfabric(t *testing.T) {
+	p := newPod(t, "marked")
+	c := call{network: network(versions()[4]), id: "marked", netns: p.path}
+	const mark = "PODFABRIC_DELEGATE=1"
+	if got := c.bare(t, "ADD"); got.code != 0 {
+		t.Fatalf("ADD: %s", got.stdout)
+	}
+	before := look(t, p)
+	for _, verb := range []string{"ADD", "CHECK"} {
+		got := c.bare(t, verb, mark)
+		if got.code != 1 || !strings.Contains(got.stdout, `"code": 7`) || !strings.Contains(got.stdout, "ipam.type") {
+			t.Errorf("%s: exit code %d: %s", verb, got.code, got.stdout)
+		}
+	}
+	for _, verb := range []string{"DEL", "GC", "STATUS"} {
+		if got := c.bare(t, verb, mark); got.code != 0 || got.stdout != "" {
+			t.Errorf("%s: exit code %d: %s", verb, got.code, got.stdout)
+		}
+	}
+	before.unchanged(t, p)
+	if got := c.bare(t, "CHECK"); got.code != 0 {
+		t.Errorf("CHECK without the mark: %s", got.stdout)
+	}
+	if got := c.bare(t, "DEL"); got.code != 0 {
+		t.Errorf("DEL without the mark: %s", got.stdout)
+	}
 }
 
 // Kubelet starts one pod's networks one after the other; other callers do not.

@@ -77,7 +77,7 @@ func act(file string) int {
 	stdin, _ := io.ReadAll(os.Stdin)
 	call := logged{Env: map[string]string{}, Stdin: string(stdin)}
 	for _, v := range os.Environ() {
-		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "CNI_") || name == "KUBECONFIG" {
+		if name, value, _ := strings.Cut(v, "="); strings.HasPrefix(name, "CNI_") || name == "KUBECONFIG" || name == delegate.Mark {
 			call.Env[name] = value
 		}
 	}
@@ -160,7 +160,7 @@ func (d double) calls(t *testing.T) []logged {
 const answer10 = `{"cniVersion":"1.0.0","ips":[{"address":"10.1.0.5/24","gateway":"10.1.0.1"},{"address":"fd00::5/64"}],` +
 	`"routes":[{"dst":"10.0.0.0/8","gw":"10.1.0.1"},{"dst":"fd00::/48"}],"dns":{"nameservers":["10.1.0.53"]}}`
 
-// TestEnvironment: what CNI's "Parameters" and "Delegated plugins" ask for, and nothing left of our own parameters.
+// TestEnvironment: what CNI's "Parameters" and "Delegated plugins" ask for, nothing left of our own parameters, and the mark.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	d := newDouble(t, behaviour{Stdout: answer10})
@@ -177,7 +177,7 @@ func TestEnvironment(t *testing.T) {
 	for _, verb := range []string{"ADD", "CHECK", "DEL"} {
 		want = append(want, logged{Stdin: conf, Env: map[string]string{
 			"CNI_COMMAND": verb, "CNI_CONTAINERID": "4c8e", "CNI_NETNS": "/run/netns/x", "CNI_IFNAME": "net1",
-			"CNI_ARGS": "K8S_POD_NAME=pod-0", "CNI_PATH": d.call.Path, "KUBECONFIG": "/k",
+			"CNI_ARGS": "K8S_POD_NAME=pod-0", "CNI_PATH": d.call.Path, "KUBECONFIG": "/k", "PODFABRIC_DELEGATE": "1",
 		}})
 	}
 	if diff := cmp.Diff(want, d.calls(t)); diff != "" {

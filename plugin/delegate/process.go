@@ -110,7 +110,11 @@ func (c Caller) start(ctx context.Context, path string, conf []byte, environ []s
 	return stdout.kept.Bytes(), stderr.kept.Bytes(), err
 }
 
-// environ is what CNI passes to a plugin (specification, section "Parameters").
+// Mark is a variable that every delegate and all that it starts have in their environment, and nobody else. By it a podfabric under
+// another name knows that it was called by way of itself.
+const Mark = "PODFABRIC_DELEGATE"
+
+// environ is what CNI passes to a plugin (specification, section "Parameters"), and Mark.
 func (c Caller) environ(verb string, r Call) []string {
 	inherited := c.Environ
 	if inherited == nil {
@@ -123,6 +127,7 @@ func (c Caller) environ(verb string, r Call) []string {
 		"CNI_IFNAME=" + r.IfName,
 		"CNI_ARGS=" + r.Args,
 		"CNI_PATH=" + r.Path,
+		Mark + "=1",
 	}
 	kept := slices.DeleteFunc(slices.Clone(inherited), func(v string) bool {
 		name, _, _ := strings.Cut(v, "=")
