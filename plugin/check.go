@@ -78,7 +78,7 @@ func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings
 		return nil, nil, fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
 	}
 	defer func() { _ = s.Close() }()
-	if ns := s.PodNS(); ns.Dev != rec.NetNS.Dev || ns.Ino != rec.NetNS.Ino {
+	if !s.PodNS().Same(rec.NetNS) {
 		return []string{"the pod's network namespace is another one now"}, nil, nil
 	}
 	now, err := s.Observe(ctx, query(rec))

@@ -165,15 +165,14 @@ func (a *adding) lives(ctx context.Context, rec record.Record) (bool, error) {
 		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
 	}
 	defer func() { _ = s.Close() }()
-	ns := s.PodNS()
-	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, nil
+	return s.PodNS().Same(rec.NetNS), nil
 }
 
 // heal clears a stale attachment by its own record's facts, never by what is seen now: names change on every way home.
 func (a *adding) heal(ctx context.Context, rec record.Record) error {
 	a.log.InfoContext(ctx, "healing a stale attachment", "of", rec.Owner.String(), "state", string(rec.State))
 	whole := rec.Before.Link != nil && rec.Before.Link.NS == attach.Host
-	if a.conf.Kind == netconf.KindChained && whole && rec.Device == a.rec.Device && rec.NetNS.Ino != a.session.PodNS().Ino {
+	if a.conf.Kind == netconf.KindChained && whole && rec.Device == a.rec.Device && !rec.NetNS.Same(a.session.PodNS()) {
 		// The plugin before has taken the netdev from home since, and what the PF holds for it is that plugin's too.
 		rec.Before.Link, rec.Before.VF, rec.VF, rec.FLR = nil, nil, nil, false
 	}

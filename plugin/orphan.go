@@ -99,7 +99,7 @@ func (h *homecoming) inhabited(ctx context.Context) bool {
 	defer func() { _ = home.Close() }()
 	held := h.holders(ctx, home, h.query())
 	for _, x := range held {
-		if x.Living || x.NS.Ino != h.out.NetNS.Ino {
+		if x.Living || !x.NS.Same(h.out.NetNS) {
 			return true
 		}
 	}

@@ -86,7 +86,7 @@ type releasing struct {
 var errNotOurs = errors.New("device is claimed by another attachment")
 
 // reopen opens the pod's namespace if it is still the one that the record means: a path is reused, /proc/PID/ns/net even by the
-// node's own processes, while an inode on one device is not as long as anything holds it.
+// node's own processes.
 func (p *Plugin) reopen(ctx context.Context, rec record.Record, netns string) (Session, error) {
 	for _, path := range []string{netns, rec.NetNS.Path} {
 		if path == "" {
@@ -99,7 +99,7 @@ func (p *Plugin) reopen(ctx context.Context, rec record.Record, netns string) (S
 		if err != nil {
 			return nil, fmt.Errorf("open network namespace %s: %w", path, err)
 		}
-		if ns := s.PodNS(); rec.NetNS.Ino == 0 || ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino {
+		if rec.NetNS.Ino == 0 || s.PodNS().Same(rec.NetNS) {
 			return s, nil
 		}
 		_ = s.Close()

@@ -220,8 +220,7 @@ func (r *repairing) lives(ctx context.Context, rec record.Record) (bool, error) 
 	if err != nil {
 		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
 	}
-	ns := s.PodNS()
-	return ns.Dev == rec.NetNS.Dev && ns.Ino == rec.NetNS.Ino, s.Close()
+	return s.PodNS().Same(rec.NetNS), s.Close()
 }
 
 func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (string, error) {

@@ -104,6 +104,28 @@ func gone(path string, err error) error {
 // ID gives the namespace's identity.
 func (n *NS) ID() ID { return n.id }
 
+// Cookie gives a number that no other namespace has until the node boots again, while the kernel uses an inode again at once; 0 where
+// the kernel, before 5.14, has none.
+func (n *NS) Cookie() uint64 {
+	var cookie uint64
+	err := n.Do(func() error {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return fmt.Errorf("open a socket: %w", err)
+		}
+		defer func() { _ = unix.Close(fd) }()
+		cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+		if err != nil {
+			return fmt.Errorf("ask for the namespace's cookie: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0
+	}
+	return cookie
+}
+
 // Path gives the path it was opened by.
 func (n *NS) Path() string { return n.path }
 

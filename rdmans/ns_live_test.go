@@ -192,3 +192,23 @@ func TestScanBehindLongMount(t *testing.T) {
 		t.Errorf("found %+v, want %s", all, path)
 	}
 }
+
+// TestCookie: a namespace has one cookie by whatever path it is opened, and no other has it.
+func TestCookie(t *testing.T) {
+	t.Parallel()
+	cookies := map[uint64]bool{}
+	_, first := bound(t)
+	_, second := bound(t)
+	for _, path := range []string{first, second, first, "/proc/self/ns/net"} {
+		n, err := rdmans.OpenNS(path)
+		must(t, err)
+		cookies[n.Cookie()] = true
+		must(t, n.Close())
+	}
+	self, err := rdmans.Self()
+	must(t, err)
+	cookies[self.Cookie()] = true
+	if len(cookies) != 3 || cookies[0] {
+		t.Errorf("cookies of three namespaces: %v", cookies)
+	}
+}

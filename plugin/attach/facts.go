@@ -245,11 +245,20 @@ type Owner struct {
 // String gives the form used in file names and messages.
 func (o Owner) String() string { return o.ContainerID + "/" + o.IfName }
 
-// NetNS is the identity of a network namespace. The path alone is none: runtimes use it again for another pod.
+// NetNS is the identity of a network namespace. The path alone is none: runtimes use it again for another pod. Device and inode are
+// one as long as anything holds the namespace; then the kernel gives the inode to the next one at once.
 type NetNS struct {
 	Path string `json:"path"`
 	Dev  uint64 `json:"dev"`
 	Ino  uint64 `json:"ino"`
+	// Cookie is a number that the kernel gives to no other namespace until the node boots again (SO_NETNS_COOKIE). 0: not known, as
+	// from a kernel before 5.14 or an older program.
+	Cookie uint64 `json:"cookie,omitempty"`
+}
+
+// Same tells whether two are one namespace, whatever paths lead to it, as far as both are known.
+func (n NetNS) Same(other NetNS) bool {
+	return n.Dev == other.Dev && n.Ino == other.Ino && (n.Cookie == other.Cookie || n.Cookie == 0 || other.Cookie == 0)
 }
 
 // IsZero tells whether n is the zero value, which stands for "no namespace".

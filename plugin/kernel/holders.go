@@ -48,7 +48,9 @@ func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding
 			}
 			if found {
 				wanted[i].found = true
-				out = append(out, holding(what, n))
+				h := holding(what, n)
+				h.NS.Cookie = p.ns.Cookie()
+				out = append(out, h)
 			}
 		}
 		return nil

@@ -35,6 +35,7 @@ type Session struct {
 	sys    *sysfs.FS // the host's view
 	host   *place
 	pod    *place // nil: none
+	cookie uint64 // of the pod's namespace
 	// parents: the kernel has been seen to say which function a netdev belongs to.
 	parents bool
 }
@@ -79,7 +80,7 @@ func (k *Kernel) Open(ctx context.Context, path string) (*Session, error) {
 // open fills the session; what it has got by the time of an error is Close's to free.
 func (s *Session) open(self, pod *rdmans.NS) error {
 	if pod != nil {
-		s.pod = &place{ns: pod}
+		s.pod, s.cookie = &place{ns: pod}, pod.Cookie()
 	}
 	var err error
 	if s.host, err = newPlace(self); err != nil {
@@ -129,7 +130,7 @@ func (s *Session) PodNS() attach.NetNS {
 		return attach.NetNS{}
 	}
 	id := s.pod.ns.ID()
-	return attach.NetNS{Path: s.pod.ns.Path(), Dev: id.Dev, Ino: id.Ino}
+	return attach.NetNS{Path: s.pod.ns.Path(), Dev: id.Dev, Ino: id.Ino, Cookie: s.cookie}
 }
 
 // in gives the place for a namespace of a step. ErrConflict when this session has none.

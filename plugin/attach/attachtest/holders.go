@@ -83,7 +83,7 @@ func (k *Kernel) holding(what string, ns *netns) attach.Holding {
 			h.By = append(h.By, fmt.Sprintf("pause (pid %d)", ns.id.Ino%1000))
 		}
 	case len(ns.holders) > 0:
-		h.NS, h.By = attach.NetNS{Path: fmt.Sprintf("/proc/held/%d", ns.id.Ino), Dev: ns.id.Dev, Ino: ns.id.Ino}, ns.holders
+		h.NS, h.By = attach.NetNS{Path: fmt.Sprintf("/proc/held/%d", ns.id.Ino), Dev: ns.id.Dev, Ino: ns.id.Ino, Cookie: ns.id.Cookie}, ns.holders
 	}
 	return h
 }

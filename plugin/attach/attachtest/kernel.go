@@ -120,9 +120,12 @@ type device struct {
 	table     gidTable
 }
 
+// firstIno is the inode of the host's namespace.
+const firstIno = 4026531840
+
 // New gives a machine with nothing but the host's namespace, holding lo.
 func New(mode attach.Mode) *Kernel {
-	k := &Kernel{mode: mode, nextIno: 4026531840}
+	k := &Kernel{mode: mode, nextIno: firstIno}
 	k.host = k.space("")
 	k.newLink(link{ns: k.host, name: "lo", typ: "loopback", mac: "00:00:00:00:00:00", mtu: 65536, up: true})
 	return k

@@ -13,7 +13,8 @@ import (
 
 func (k *Kernel) space(path string) *netns {
 	k.nextIno++
-	ns := &netns{id: attach.NetNS{Path: path, Dev: 4, Ino: k.nextIno}, visible: true, returnIn: -1}
+	// Cookies are given in turn, and no two are alike.
+	ns := &netns{id: attach.NetNS{Path: path, Dev: 4, Ino: k.nextIno, Cookie: k.nextIno - firstIno}, visible: true, returnIn: -1}
 	k.spaces = append(k.spaces, ns)
 	return ns
 }
@@ -37,6 +38,20 @@ func (k *Kernel) KillNetNS(path string) {
 			k.die(ns)
 		}
 	}
+}
+
+// RenewNetNS ends the namespace at a path and makes another there, which gets its inode, as the kernel gives it to the next one.
+func (k *Kernel) RenewNetNS(path string) attach.NetNS {
+	k.mu.Lock()
+	ino := k.byPath(path).id.Ino
+	k.mu.Unlock()
+	k.KillNetNS(path)
+	k.AddNetNS(path)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	ns := k.byPath(path)
+	ns.id.Ino = ino
+	return ns.id
 }
 
 // HoldNetNS takes the path from a namespace that something, a stray process perhaps, still holds: its devices are in no
