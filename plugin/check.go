@@ -54,7 +54,7 @@ func (p *Plugin) checkAddresses(ctx context.Context, rec record.Record, t netcon
 	if rec.IPAM.Kind != netconf.IPAMDelegate || t.IPAM.Kind != netconf.IPAMDelegate || t.IPAM.Plugin != rec.IPAM.Plugin {
 		return nil
 	}
-	rec.IPAM.Config = t.IPAM.Delegate // with the result of ADD, which CHECK is held against
+	rec.IPAM.Config = delegate.Again(rec.IPAM.Config, t.IPAM.Delegate) // with the result of ADD, which CHECK is held against
 	err := p.Delegate.Check(ctx, call(rec))
 	if errors.Is(err, delegate.ErrNoCheck) {
 		return nil

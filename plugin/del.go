@@ -9,6 +9,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
@@ -42,8 +43,8 @@ func (p *Plugin) Del(ctx context.Context, raw netconf.Raw) error {
 	case err != nil:
 		return fmt.Errorf("read the record of %s: %w", owner, err)
 	}
-	if rec.IPAM.Kind == netconf.IPAMDelegate && t.IPAM.Kind == netconf.IPAMDelegate && t.IPAM.Plugin == rec.IPAM.Plugin {
-		rec.IPAM.Config = t.IPAM.Delegate // the runtime may have added to it since
+	if rec.IPAM.Kind == netconf.IPAMDelegate {
+		rec.IPAM.Config = delegate.Again(rec.IPAM.Config, t.IPAM.Delegate)
 	}
 	if rec.Kind == "" { // guessed
 		if err = p.dropLink(ctx, rec); err != nil {

@@ -75,6 +75,27 @@ func TestDelegateHostLocal(t *testing.T) {
 	}
 }
 
+// The network is edited while the pod runs: host-local's lease is where it was at ADD.
+func TestDelegateOfAnEditedNetwork(t *testing.T) {
+	v := versions()[4]
+	leases, p := t.TempDir(), newPod(t, "edited")
+	before := look(t, p)
+	c := call{network: hostLocal(v, leases), id: "edited", netns: p.path}
+	if got := c.bare(t, "ADD"); got.code != 0 {
+		t.Fatalf("ADD: %s", got.stdout)
+	}
+	c.network = with(hostLocal(v, t.TempDir()), object{"prevResult": object{"cniVersion": v.name, "ips": []object{{"address": "192.0.2.7/24"}}}})
+	for _, verb := range []string{"CHECK", "DEL"} {
+		if got := c.bare(t, verb); got.code != 0 {
+			t.Errorf("%s: %s", verb, got.stdout)
+		}
+	}
+	if got := held(t, leases); len(got) != 0 {
+		t.Errorf("leases after DEL: %v", got)
+	}
+	before.unchanged(t, p)
+}
+
 // GC of ours asks the delegate too, which forgets what the runtime does not name.
 func TestGCAsksTheDelegate(t *testing.T) {
 	v := versions()[4]
