@@ -74,6 +74,9 @@ func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings
 	if errors.Is(err, attach.ErrNoNetNS) {
 		return []string{"the pod's network namespace is gone"}, nil, nil
 	}
+	if errors.Is(err, attach.ErrOwnNetNS) {
+		return []string{"the pod's network namespace is another one now"}, nil, nil
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
 	}

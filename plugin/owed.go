@@ -8,6 +8,7 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/link"
@@ -55,6 +56,17 @@ func refusal(err error) bool {
 		link.ErrRefused, link.ErrUnsupported, kernel.ErrNotTaken, syscall.EINVAL, syscall.EOPNOTSUPP, syscall.EADDRNOTAVAIL, syscall.EPERM,
 	}
 	return slices.ContainsFunc(said, func(no error) bool { return errors.Is(err, no) })
+}
+
+// nameTaken gives a way home that met a taken name a remedy of its own: that of an ADD, to ask for another name, is none here.
+func nameTaken(err error) error {
+	if !errors.Is(err, link.ErrNameTaken) {
+		return err
+	}
+	return &netconf.Problem{
+		Code: netconf.CodeTryLater, Remedy: "let DEL be called again, or run podfabricctl repair: somebody took the name for another interface meanwhile",
+		Err: err,
+	}
 }
 
 // setting tells whether a step only sets something of a VF, or of another device, at home.

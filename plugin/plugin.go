@@ -36,7 +36,8 @@ type Session interface {
 	// Holders says who keeps the devices of q that are neither at home nor in the pod. It looks at every process of the node, so
 	// that it is called only to explain. With an error comes what was found until then.
 	Holders(ctx context.Context, q attach.Query) ([]attach.Holding, error)
-	PodNS() attach.NetNS // zero when there is none
+	PodNS() attach.NetNS  // zero when there is none
+	HostNS() attach.NetNS // that of the plugin itself
 	Close() error
 }
 

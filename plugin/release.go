@@ -59,7 +59,7 @@ func (p *Plugin) release(ctx context.Context, rec record.Record, netns, verb str
 		addrErr = p.releaseAddresses(ctx, rec)
 	}
 	log.InfoContext(ctx, "released", "rdma", rdmaOf(rec), "away", out.away)
-	return out, r.finish(ctx, out, homeErr, addrErr, hintErr)
+	return out, r.finish(ctx, out, nameTaken(homeErr), addrErr, hintErr)
 }
 
 // rdmaOf names the RDMA device of an attachment; empty when it has none.

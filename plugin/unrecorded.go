@@ -210,17 +210,14 @@ func (p *Plugin) movedWhole(owner attach.Owner, t netconf.Teardown) bool {
 // dropLink removes the macvlan of an attachment of which no record tells: the MAC that it was given says whose it is. One whose MAC
 // the network chose, and an ipvlan, which has none, cannot be told from another's and go with the namespace.
 func (p *Plugin) dropLink(ctx context.Context, rec record.Record) error {
-	if rec.NetNS.Path == "" {
-		return nil
-	}
-	s, err := p.Open(ctx, rec.NetNS.Path)
-	if errors.Is(err, attach.ErrNoNetNS) {
-		return nil
-	}
+	s, err := p.reopen(ctx, rec, "")
 	if err != nil {
-		return fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
+		return err
 	}
 	defer func() { _ = s.Close() }()
+	if s.PodNS().IsZero() {
+		return nil
+	}
 	unlock, err := p.lock(ctx, "attachment "+rec.Owner.String(), "DEL "+rec.Owner.String())
 	if err != nil {
 		return err

@@ -41,3 +41,14 @@ func TestInodeOfANamespaceUsedAgain(t *testing.T) {
 	next.ok(t, "CHECK")
 	next.ok(t, "DEL")
 }
+
+// TestDelByThePluginsOwnNamespace: by the time of DEL the pod's path leads to the node's own namespace.
+func TestDelByThePluginsOwnNamespace(t *testing.T) {
+	p, before := newPod(t, "ownnow"), look(t)
+	c := call{network: onlyAddress(), id: "ownnow", netns: p.path}
+	c.ok(t, "ADD")
+	shell(t, "umount", p.path)
+	shell(t, "mount", "--bind", "/proc/self/ns/net", p.path)
+	c.ok(t, "DEL")
+	before.unchanged(t)
+}

@@ -133,6 +133,12 @@ func (s *Session) PodNS() attach.NetNS {
 	return attach.NetNS{Path: s.pod.ns.Path(), Dev: id.Dev, Ino: id.Ino, Cookie: s.cookie}
 }
 
+// HostNS gives path and identity of the host's namespace, which is the process's own.
+func (s *Session) HostNS() attach.NetNS {
+	id := s.host.ns.ID()
+	return attach.NetNS{Path: s.host.ns.Path(), Dev: id.Dev, Ino: id.Ino, Cookie: s.host.ns.Cookie()}
+}
+
 // in gives the place for a namespace of a step. ErrConflict when this session has none.
 func (s *Session) in(ns attach.NS) (*place, error) {
 	switch ns {

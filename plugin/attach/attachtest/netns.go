@@ -205,6 +205,9 @@ func (s *Session) PodNS() attach.NetNS {
 	return s.pod.id
 }
 
+// HostNS gives the identity of the host's namespace.
+func (s *Session) HostNS() attach.NetNS { return s.k.host.id }
+
 // Close ends the session. It may be called again.
 func (s *Session) Close() error {
 	s.k.mu.Lock()
