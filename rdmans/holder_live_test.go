@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -106,6 +107,51 @@ func TestScanNamesWhatHolds(t *testing.T) {
 				t.Errorf("after its end: %+v", got)
 			}
 		})
+	}
+}
+
+// TestScanFindsSockets: a socket that was opened in a namespace keeps it, though no process is there and no path leads there.
+func TestScanFindsSockets(t *testing.T) {
+	t.Parallel()
+	dir, path := bound(t)
+	n, err := rdmans.OpenNS(path)
+	must(t, err)
+	id := n.ID()
+	var socket int
+	must(t, n.Do(func() error {
+		var openErr error
+		socket, openErr = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+		return openErr
+	}))
+	must(t, n.Close())
+	must(t, unix.Unmount(path, unix.MNT_DETACH))
+	find := func(deep bool) *rdmans.Namespace {
+		all, scanErr := rdmans.Scan{Proc: "/proc", Run: dir, Deep: deep}.Namespaces(t.Context())
+		must(t, scanErr)
+		if i := slices.IndexFunc(all, func(n rdmans.Namespace) bool { return n.ID == id }); i >= 0 {
+			return &all[i]
+		}
+		return nil
+	}
+	if got := find(false); got != nil {
+		t.Errorf("a shallow scan found %+v", got)
+	}
+	got := find(true)
+	if got == nil || len(got.Holders) != 1 {
+		t.Fatalf("a deep scan found %+v", got)
+	}
+	if text, want := got.Holders[0].String(), fmt.Sprintf("(pid %d, socket %d)", os.Getpid(), socket); !strings.HasSuffix(text, want) {
+		t.Errorf("holder is %q, want %q at its end", text, want)
+	}
+	again, err := got.Open()
+	must(t, err)
+	if again.ID() != id {
+		t.Errorf("opened %v, want %v", again.ID(), id)
+	}
+	must(t, again.Close())
+	must(t, unix.Close(socket))
+	if got := find(true); got != nil {
+		t.Errorf("after its end: %+v", got)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 type Scan struct {
 	Proc string // the proc file system, "/proc"
 	Run  string // where bind mounts of namespaces are kept, "/run/netns"; empty: only what Proc's mount table shows
-	// Deep also looks at every descriptor and every thread of every process, and at the mount tables that are not the caller's:
-	// slower, and what finds the holder of a namespace that no process lives in and no path leads to.
+	// Deep also looks at every descriptor, every socket and every thread of every process, and at the mount tables that are not the
+	// caller's: slower, and what finds the holder of a namespace that no process lives in and no path leads to.
 	Deep bool
 }
 
@@ -36,7 +36,7 @@ type Holder struct {
 	Mount string `json:"mount,omitempty"` // path of a bind mount
 	PID   int    `json:"pid,omitempty"`   // process in it, or with a descriptor of it
 	Comm  string `json:"comm,omitempty"`  // the process's command
-	// By says with what a process that does not live in the namespace keeps it: "descriptor 5", "thread 72", "mount
+	// By says with what a process that does not live in the namespace keeps it: "descriptor 5", "socket 6", "thread 72", "mount
 	// /run/netns/x" of a mount namespace that is not the caller's.
 	By string `json:"by,omitempty"`
 	// Via is the path below the proc file system by which the process was found; it leads to the namespace.
@@ -65,7 +65,11 @@ func (n Namespace) Name() string {
 // Open opens the namespace through any of its holders. ErrNoNamespace when all of them have let go of it.
 func (n Namespace) Open() (*NS, error) {
 	for _, h := range n.Holders {
-		opened, err := OpenNS(cmp.Or(h.Mount, h.Via))
+		open := func() (*NS, error) { return OpenNS(cmp.Or(h.Mount, h.Via)) }
+		if strings.HasPrefix(h.By, "socket ") {
+			open = func() (*NS, error) { return openSocketNS(h.PID, h.Via) }
+		}
+		opened, err := open()
 		if err != nil {
 			continue
 		}
@@ -79,8 +83,11 @@ func (n Namespace) Open() (*NS, error) {
 	return nil, fmt.Errorf("open %s: %w", n.ID, ErrNoNamespace)
 }
 
+// liveProc is where the numbers of processes are those that the kernel knows them by.
+const liveProc = "/proc"
+
 // Namespaces lists the network namespaces that can be seen, by inode. What disappears while it looks is left out; a
-// namespace without a visible holder (one held by a socket alone) is not found.
+// namespace without a visible holder (of a shallow look: one that a socket alone holds) is not found.
 func (s Scan) Namespaces(ctx context.Context) ([]Namespace, error) {
 	self, err := stat(filepath.Join(s.Proc, "self/ns/net"))
 	if err != nil {
@@ -159,6 +166,9 @@ func (l looking) process(pid int) {
 	}
 	if !l.Deep {
 		return
+	}
+	if l.Proc == liveProc {
+		l.sockets(pid, dir, seen)
 	}
 	table := l.tableOf(strconv.Itoa(pid))
 	if table == 0 || l.tables[table] {

@@ -13,10 +13,11 @@ import (
 // Holding says where a device is that is neither at home nor in the pod, and who keeps it there.
 type Holding struct {
 	What string // "netdev net1 of 0000:3b:00.2", "RDMA device mlx5_3"
-	// NS is the namespace that has it, with a path by which it can be opened as long as its holder lives; zero: none that can be
-	// seen. The kernel may be taking it apart.
+	// NS is the namespace that has it, with a path by which it can be opened as long as its holder lives, if there is one; zero:
+	// none that can be seen. The kernel may be taking it apart.
 	NS NetNS
-	// By are who keeps NS alive: "sleep (pid 71)" for a process in it, "sleep (pid 71, descriptor 5)", "mount /run/netns/blue".
+	// By are who keeps NS alive: "sleep (pid 71)" for a process in it, "sleep (pid 71, descriptor 5)", "sleep (pid 71,
+	// socket 6)", "mount /run/netns/blue".
 	By []string
 	// Living: a process is in NS.
 	Living bool

@@ -124,7 +124,7 @@ func holding(what string, n rdmans.Namespace) attach.Holding {
 		if x.Mount != "" {
 			path, text = x.Mount, "mount "+x.Mount
 		}
-		if h.NS.Path == "" {
+		if h.NS.Path == "" && !strings.HasPrefix(x.By, "socket ") { // a socket's link leads to the socket
 			h.NS.Path = path
 		}
 		h.By = append(h.By, plain(text))

@@ -15,6 +15,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podfabric/podfabric/e2e/guest/cni"
 	"github.com/podfabric/podfabric/e2e/guest/node"
 )
@@ -86,6 +88,16 @@ func keepers() map[string]func(t *testing.T, pod *node.NS, dev string) (string, 
 			t.Helper()
 			pid, stop := process(t, "sh", "-c", `exec 7< "$1"; exec sleep 600`, "sh", pod.Path)
 			return fmt.Sprintf("sleep (pid %d, descriptor 7)", pid), stop
+		},
+		"a socket": func(t *testing.T, pod *node.NS, _ string) (string, func()) {
+			t.Helper()
+			var socket int
+			pod.Do(t, func() error {
+				var err error
+				socket, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+				return err
+			})
+			return fmt.Sprintf("(pid %d, socket %d)", os.Getpid(), socket), func() { _ = unix.Close(socket) }
 		},
 		"a mount": func(t *testing.T, pod *node.NS, _ string) (string, func()) {
 			t.Helper()
