@@ -55,7 +55,7 @@ func New(c Config) *Plugin {
 	level := new(slog.LevelVar)
 	locks := lock.New(filepath.Join(c.Dir, "locks"))
 	pool := func(ctx context.Context, holder string) (func(), error) { return locks.Acquire(ctx, "pool", holder) }
-	return &Plugin{
+	p := &Plugin{
 		Open:    c.Open,
 		Records: record.New(c.Dir),
 		Leases:  lease.Store{Dir: filepath.Join(c.Dir, "leases"), Lock: pool},
@@ -63,6 +63,8 @@ func New(c Config) *Plugin {
 		Locks:   locks, Delegate: delegate.Caller{Stderr: c.Stderr}, DevInfo: devinfo.Store{Root: cmp.Or(c.Root, "/")},
 		Node: read, Log: logger(c.Stderr, node.Log, level), Level: level, Now: time.Now, Version: c.Version, Delegated: c.Delegated,
 	}
+	p.Hints.Lives = p.lives
+	return p
 }
 
 // nodeMax bounds what is read of the node's settings, in bytes; a node with a thousand rails needs less.

@@ -10,6 +10,7 @@ import (
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/hint"
+	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // ready waits, without a lock, until RDMA works as far as rdma.require asks: the kernel writes GIDs from a work queue, after the
@@ -87,6 +88,21 @@ func ownGIDs(addrs attach.Addresses, ports []attach.Port) []attach.WantGID {
 		}
 	}
 	return out
+}
+
+// lives tells whether an attachment is recorded, not about to go, and in a namespace that is still there. Where that cannot be known it does
+// not: a sandbox that nothing is known of must not keep the hint from the one that the runtime makes now.
+func (p *Plugin) lives(ctx context.Context, o attach.Owner) bool {
+	rec, err := p.Records.Load(o)
+	if err != nil || rec.State == record.Deleting || rec.State == record.Returning {
+		return false
+	}
+	s, err := p.reopen(ctx, rec, "")
+	if err != nil {
+		return false
+	}
+	defer func() { _ = s.Close() }()
+	return !s.PodNS().IsZero()
 }
 
 // writeHint puts this attachment's part into the pod's hint.

@@ -162,10 +162,9 @@ func interfaces(root *os.Root, dir string) ([]string, error) {
 // fragmentMax bounds what is read of a fragment, in bytes: the largest GID table of a shared port fills a tenth of it.
 const fragmentMax = 4 << 20
 
-// fragments reads those of one sandbox. One that cannot be read is left out with a warning: it costs the pod a rail in the
+// fragments reads those of one sandbox out of its folder. One that cannot be read is left out with a warning: it costs the pod a rail in the
 // hint, an error would cost it the pod.
-func fragments(root *os.Root, key, container string) (list, []string, error) {
-	dir := path.Join(fragmentsDir, key, container)
+func fragments(root *os.Root, dir, container string) (list, []string, error) {
 	ifnames, err := interfaces(root, dir)
 	if err != nil {
 		return nil, nil, err
@@ -194,34 +193,14 @@ func fragments(root *os.Root, key, container string) (list, []string, error) {
 	return all, warnings, nil
 }
 
-// keep writes a fragment and drops those of older sandboxes, these first: were both there after a crash, nobody could tell
-// which sandbox is the current one.
-func keep(root *os.Root, key string, f Fragment) error {
-	dir := path.Join(fragmentsDir, key)
-	old, err := names(root, dir)
-	if err != nil {
-		return err
-	}
-	for _, container := range old {
-		if container == f.Owner.ContainerID {
-			continue
-		}
-		if err = remove(root, path.Join(dir, container)); err != nil {
-			return err
-		}
-	}
-	own := path.Join(dir, f.Owner.ContainerID)
-	for _, d := range []string{dir, own} {
-		if err = folder(root, d, 0o700); err != nil {
-			return err
-		}
-	}
+// keep writes a fragment into the folder of its sandbox.
+func keep(root *os.Root, dir string, f Fragment) error {
 	f.Version = fragmentVersion
 	text, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encode hint fragment of %s: %w", f.Owner, err)
 	}
-	name := path.Join(own, f.Owner.IfName+".json")
+	name := path.Join(dir, f.Owner.IfName+".json")
 	return unwritable(root, name, replace(root, name, text, 0o600))
 }
 

@@ -34,10 +34,13 @@ type Store struct {
 	KubeletRoot string // "/var/lib/kubelet"; empty: nothing is written into emptyDirs
 	// Lock waits for the lock of that name until ctx ends. The holder is for whoever waits.
 	Lock func(ctx context.Context, name, holder string) (release func(), err error)
+	// Lives tells whether an attachment is there and its sandbox too; nil: none is. It is asked only where a pod has two sandboxes.
+	Lives func(context.Context, attach.Owner) bool
 }
 
 // Put adds or replaces one attachment's part and renders the pod's hint from all parts of this fragment's sandbox, which is
-// from now on the current one; parts of older sandboxes are dropped. The warnings are one sentence each. A *netconf.Problem
+// from now on the current one; parts of the one before are dropped. While that one lives the part is kept apart, and a warning says so,
+// or ErrUndelivered if the network requires the hint. The warnings are one sentence each. A *netconf.Problem
 // that wraps ErrConflict, ErrNoRight or ErrUndelivered says what the networks' own settings forbid; of these only
 // ErrUndelivered leaves the part in place.
 func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, error) {
@@ -58,11 +61,29 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 	}
 	defer func() { _ = root.Close() }()
 
-	others, warnings, err := fragments(root, key, f.Owner.ContainerID)
+	return s.put(ctx, root, key, f)
+}
+
+func (s *Store) put(ctx context.Context, root *os.Root, key string, f Fragment) ([]string, error) {
+	own := f.Owner.ContainerID
+	current, waiting, err := sandboxes(root, key)
 	if err != nil {
 		return nil, err
 	}
-	p := merge(append(others.without(f.Owner), f))
+	if !slices.Contains(current, own) {
+		var other string
+		if other, err = s.living(ctx, root, current, func(c string) string { return currentDir(key, c) }); err != nil {
+			return nil, err
+		}
+		if other != "" {
+			return wait(root, key, f, other)
+		}
+	}
+	before, warnings, err := fragments(root, placeOf(key, own, waiting), own)
+	if err != nil {
+		return nil, err
+	}
+	p := merge(append(before.without(f.Owner), f))
 	if err = p.check(f); err != nil {
 		return nil, err
 	}
@@ -70,7 +91,10 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 	if err != nil {
 		return nil, err
 	}
-	if err = keep(root, key, f); err != nil {
+	if err = advance(root, key, own, current, waiting); err != nil {
+		return nil, err
+	}
+	if err = keep(root, currentDir(key, own), f); err != nil {
 		return nil, err
 	}
 	err = publish(root, key, files)
@@ -85,8 +109,8 @@ func (s *Store) Put(ctx context.Context, key string, f Fragment) ([]string, erro
 	return append(warnings, more...), err
 }
 
-// Drop takes one attachment's part out and renders the rest. It does nothing when the part belongs to a sandbox that is not
-// the current one, and removes everything of the pod with its last part. Dropping what is not there is no error.
+// Drop takes one attachment's part out and renders the rest. The part of a sandbox that is not the current one shows nowhere. With the
+// current one's last part the next that lives becomes the current one; without one, everything of the pod is removed. Dropping what is not there is no error.
 func (s *Store) Drop(ctx context.Context, key string, o attach.Owner) error {
 	if key == "" {
 		key = o.ContainerID
@@ -111,37 +135,45 @@ func (s *Store) Drop(ctx context.Context, key string, o attach.Owner) error {
 }
 
 func (s *Store) drop(ctx context.Context, root *os.Root, key string, o attach.Owner) error {
-	current, err := names(root, path.Join(fragmentsDir, key))
+	current, waiting, err := sandboxes(root, key)
 	if err != nil {
 		return err
+	}
+	if slices.Contains(waiting, o.ContainerID) {
+		return s.leave(ctx, root, key, o)
 	}
 	if len(current) > 0 && !slices.Contains(current, o.ContainerID) {
 		return nil
 	}
-	before, _, err := fragments(root, key, o.ContainerID)
+	dir := currentDir(key, o.ContainerID)
+	before, _, err := fragments(root, dir, o.ContainerID)
 	if err != nil {
 		return err
 	}
-	if err = remove(root, path.Join(fragmentsDir, key, o.ContainerID, o.IfName+".json")); err != nil {
+	if err = remove(root, path.Join(dir, o.IfName+".json")); err != nil {
 		return err
 	}
-	p := merge(before.without(o))
-	files, err := p.render()
-	if err != nil {
-		return err
-	}
-	left, err := interfaces(root, path.Join(fragmentsDir, key, o.ContainerID))
+	left, err := interfaces(root, dir)
 	if err != nil {
 		return err
 	}
 	was := merge(before)
 	if len(left) == 0 {
-		s.withdraw(ctx, key, was)
-		return removePod(root, key)
+		return s.end(ctx, root, key, was, current, waiting)
+	}
+	p := merge(before.without(o))
+	p.volumes, p.hasUID = was.volumes, was.hasUID
+	return s.show(ctx, root, key, p)
+}
+
+// show renders a hint where the pod changed while it runs, so that nobody can be told what goes wrong.
+func (s *Store) show(ctx context.Context, root *os.Root, key string, p pod) error {
+	files, err := p.render()
+	if err != nil {
+		return err
 	}
 	err = publish(root, key, files)
-	p.volumes, p.hasUID = was.volumes, was.hasUID
-	p.require = false // the pod lost a rail while it runs: nobody can be told
+	p.require = false
 	_, _ = s.deliver(ctx, key, p, files)
 	if errors.Is(err, errPlanted) {
 		return nil
@@ -210,20 +242,6 @@ func (s *Store) prune(ctx context.Context, root *os.Root, key string, alive func
 
 // allDead tells by file names alone, so that a fragment that cannot be read keeps nothing.
 func allDead(root *os.Root, key string, alive func(attach.Owner) bool) (bool, error) {
-	containers, err := names(root, path.Join(fragmentsDir, key))
-	if err != nil {
-		return false, err
-	}
-	for _, c := range containers {
-		ifnames, err := interfaces(root, path.Join(fragmentsDir, key, c))
-		if err != nil {
-			return false, err
-		}
-		for _, ifname := range ifnames {
-			if alive(attach.Owner{ContainerID: c, IfName: ifname}) {
-				return false, nil
-			}
-		}
-	}
-	return true, nil
+	all, err := owners(root, key)
+	return err == nil && !slices.ContainsFunc(all, alive), err
 }
