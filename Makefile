@@ -45,6 +45,11 @@ test-lab: ## the tests that run in the emulated node
 	@$(NEED) root amd64 go
 	$(TESTRUN) -env guest
 
+.PHONY: test-kill
+test-kill: ## kill the plugin everywhere, in the emulated node; FULL=1: everywhere and with every aftermath (hours)
+	@$(NEED) root amd64 go
+	e2e/test-kill $(if $(RUN),-run '$(RUN)') $(if $(FULL),-full) $(if $(V),-v)
+
 .PHONY: lab
 lab: ## build the emulated node (once, two minutes; cached outside the checkout)
 	@$(NEED) root amd64

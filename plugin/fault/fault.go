@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,18 +30,18 @@ var ErrInjected = errors.New("injected fault")
 // Wrap gives open with the faults of a spec, whose words are separated by spaces:
 //
 //	list=FILE     append a line for each point as it is reached: number from 1, kind, text, separated by tabs
-//	before=N      die before point N, by SIGKILL
-//	after=N       die after point N: it was done, and nobody heard of it
+//	before=N      die before point N, by SIGKILL; before=KIND:N before the Nth of that kind
+//	after=N       die after point N: it was done, and nobody heard of it; after=KIND:N as well
 //	deny=N:E      point N is not done and fails with errno E
 //	spoil=N:E     point N is done and fails with errno E
 //	omit=KIND     steps of that kind are left out on the way home, and said to be done. A move counts when it leads home, other kinds
 //	              always, so that this is for a process that only takes back
-//	late          the records and claims in dir are as if they were written after the changes: out of the way from before each
+//	late          what is recorded in dir is as if it were written after the changes: out of the way, as FOLDER.late, from before each
 //	              step to the next look
 //
 // One count runs over all sessions of a process. A spec that cannot be read is the error of the first call of open.
 func Wrap(spec, dir string, open Open) Open {
-	f := &faults{dir: dir}
+	f := &faults{dir: dir, count: map[string]int{}}
 	bad := f.read(spec)
 	return func(ctx context.Context, netns string) (plugin.Session, error) {
 		if bad != nil {
@@ -61,13 +62,41 @@ func Wrap(spec, dir string, open Open) Open {
 type faults struct {
 	dir                        string // state folder of the plugin
 	list, omit                 string
-	before, after, deny, spoil int // points; 0: none
+	before, after, deny, spoil place
 	errno                      syscall.Errno
 	late                       bool
 
 	mu    sync.Mutex
-	count int
-	aside bool // the records are out of the way
+	count map[string]int // of all points under "", of a kind under its name
+	aside bool           // the records are out of the way
+}
+
+// place is where something is to happen.
+type place struct {
+	kind string // "": any
+	n    int    // 0: nowhere
+}
+
+// reached is a point, by its number among all and among those of its kind.
+type reached struct {
+	kind   string
+	n, nth int
+}
+
+func (r reached) is(p place) bool {
+	return p.kind == "" && r.n == p.n || p.kind == r.kind && r.nth == p.n
+}
+
+func readPlace(text string) (place, error) {
+	kind, n, found := strings.Cut(text, ":")
+	if !found {
+		kind, n = "", text
+	}
+	number, err := strconv.Atoi(n)
+	if err != nil {
+		return place{}, fmt.Errorf("read a number: %w", err)
+	}
+	return place{kind, number}, nil
 }
 
 func (f *faults) read(spec string) error {
@@ -82,13 +111,13 @@ func (f *faults) read(spec string) error {
 		case "late":
 			f.late = true
 		case "before":
-			_, err = fmt.Sscanf(value, "%d", &f.before)
+			f.before, err = readPlace(value)
 		case "after":
-			_, err = fmt.Sscanf(value, "%d", &f.after)
+			f.after, err = readPlace(value)
 		case "deny":
-			_, err = fmt.Sscanf(value, "%d:%d", &f.deny, &f.errno)
+			_, err = fmt.Sscanf(value, "%d:%d", &f.deny.n, &f.errno)
 		case "spoil":
-			_, err = fmt.Sscanf(value, "%d:%d", &f.spoil, &f.errno)
+			_, err = fmt.Sscanf(value, "%d:%d", &f.spoil.n, &f.errno)
 		default:
 			err = errors.ErrUnsupported
 		}
@@ -99,42 +128,44 @@ func (f *faults) read(spec string) error {
 	return nil
 }
 
-// point counts a point and tells its number.
-func (f *faults) point(kind, text string) (int, error) {
+// point counts a point and tells its numbers.
+func (f *faults) point(kind, text string) (reached, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.count++
+	f.count[""]++
+	f.count[kind]++
+	r := reached{kind: kind, n: f.count[""], nth: f.count[kind]}
 	if f.list == "" {
-		return f.count, nil
+		return r, nil
 	}
 	file, err := os.OpenFile(f.list, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, fmt.Errorf("list the points: %w", err)
+		return r, fmt.Errorf("list the points: %w", err)
 	}
-	_, err = fmt.Fprintf(file, "%d\t%s\t%s\n", f.count, kind, text)
+	_, err = fmt.Fprintf(file, "%d\t%s\t%s\n", r.n, kind, text)
 	if err = errors.Join(err, file.Close()); err != nil {
-		return 0, fmt.Errorf("list the points: %w", err)
+		return r, fmt.Errorf("list the points: %w", err)
 	}
-	return f.count, nil
+	return r, nil
 }
 
 // at does one call as a point.
 func at[T any](f *faults, kind, text string, do func() (T, error)) (T, error) {
 	var none T
-	n, err := f.point(kind, text)
+	r, err := f.point(kind, text)
 	switch {
 	case err != nil:
 		return none, err
-	case n == f.before:
+	case r.is(f.before):
 		die()
-	case n == f.deny:
+	case r.is(f.deny):
 		return none, fmt.Errorf("%s: %w: %w", kind, ErrInjected, f.errno)
 	}
 	v, err := do()
-	switch n {
-	case f.after:
+	switch {
+	case r.is(f.after):
 		die()
-	case f.spoil:
+	case r.is(f.spoil):
 		return v, errors.Join(fmt.Errorf("%s: %w: %w", kind, ErrInjected, f.errno), err)
 	}
 	return v, err

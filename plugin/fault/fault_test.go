@@ -101,17 +101,20 @@ func TestPoints(t *testing.T) {
 		says   string   // on stderr
 		files  []string // that the run left
 	}{
-		"":           {points: all, files: []string{"moved", "up"}},
-		"before=1":   {points: upTo(1), killed: true},
-		"after=2":    {points: upTo(2), killed: true},
-		"before=4":   {points: upTo(4), killed: true, files: []string{"moved"}},
-		"after=5":    {points: all, killed: true, files: []string{"moved", "up"}},
-		"before=6":   {points: all, files: []string{"moved", "up"}},
-		"deny=1:28":  {points: upTo(1), says: "injected fault: no space left on device"},
-		"deny=4:5":   {points: all, says: "injected fault: input/output error", files: []string{"moved"}},
-		"spoil=3:16": {points: upTo(3) + "4\tClose\t\n", says: "injected fault: device or resource busy"},
-		"befor=1":    {says: `read fault "befor=1"`},
-		"before=x":   {says: `read fault "before=x"`},
+		"":                 {points: all, files: []string{"moved", "up"}},
+		"before=1":         {points: upTo(1), killed: true},
+		"after=2":          {points: upTo(2), killed: true},
+		"before=4":         {points: upTo(4), killed: true, files: []string{"moved"}},
+		"after=5":          {points: all, killed: true, files: []string{"moved", "up"}},
+		"after=MoveLink:1": {points: upTo(3), killed: true},
+		"before=SetUp:1":   {points: upTo(4), killed: true, files: []string{"moved"}},
+		"before=SetUp:2":   {points: all, files: []string{"moved", "up"}},
+		"before=6":         {points: all, files: []string{"moved", "up"}},
+		"deny=1:28":        {points: upTo(1), says: "injected fault: no space left on device"},
+		"deny=4:5":         {points: all, says: "injected fault: input/output error", files: []string{"moved"}},
+		"spoil=3:16":       {points: upTo(3) + "4\tClose\t\n", says: "injected fault: device or resource busy"},
+		"befor=1":          {says: `read fault "befor=1"`},
+		"before=x":         {says: `read fault "before=x"`},
 	} {
 		t.Run(spec, func(t *testing.T) {
 			t.Parallel()

@@ -65,9 +65,13 @@ func look[T any](f *faults, kind, text string, do func() (T, error)) (T, error) 
 	return at(f, kind, text, do)
 }
 
-// recordsOf are the folders of a state folder that say which device is whose.
+// recordsOf are the folders of a state folder that say which device is whose, and what it was at home.
 func recordsOf(dir string) []string {
-	return []string{filepath.Join(dir, "attachments"), filepath.Join(dir, "claims")}
+	var folders []string
+	for _, name := range []string{"attachments", "claims", "names", "out"} {
+		folders = append(folders, filepath.Join(dir, name))
+	}
+	return folders
 }
 
 // asideSuffix is what the folders are called while they are out of the way.

@@ -32,7 +32,7 @@ type NetNSState struct {
 	RDMA    map[string]rdmans.Device `json:"rdma"`  // by name
 	Routes  []string                 `json:"routes"`
 	Rules   []string                 `json:"rules"`
-	Sysctls map[string]string        `json:"sysctls"` // net/ipv[46]/conf/<link>/<key>
+	Sysctls map[string]string        `json:"sysctls"` // net/ipv[46]/conf/<link>/<key>; nil of Brief
 }
 
 // LinkState is one netdev.
@@ -59,16 +59,21 @@ type FunctionState struct {
 }
 
 // Snapshot reads the whole machine: the host's namespace and every other that can be seen.
-func (k *Kernel) Snapshot(ctx context.Context) (Snapshot, error) {
+func (k *Kernel) Snapshot(ctx context.Context) (Snapshot, error) { return k.snapshot(ctx, true) }
+
+// Brief is Snapshot without the sysctls, a thousand files that take longer to read than all the rest.
+func (k *Kernel) Brief(ctx context.Context) (Snapshot, error) { return k.snapshot(ctx, false) }
+
+func (k *Kernel) snapshot(ctx context.Context, sysctls bool) (Snapshot, error) {
 	s, err := k.Open(ctx, "")
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snap, err := s.snapshot(ctx)
+	snap, err := s.snapshot(ctx, sysctls)
 	return snap, errors.Join(err, s.Close())
 }
 
-func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
+func (s *Session) snapshot(ctx context.Context, sysctls bool) (Snapshot, error) {
 	snap := Snapshot{NetNS: map[string]NetNSState{}, Functions: map[string]FunctionState{}, Uverbs: map[string]string{}}
 	mode, err := s.host.rdma.Mode()
 	if err != nil && !errors.Is(err, rdmans.ErrNoRDMA) {
@@ -93,7 +98,7 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	scan := rdmans.Scan{Proc: s.kernel.Proc, Run: s.kernel.RunNetns}
 	err = s.everywhere(ctx, scan, func(p *place, w Where) error {
-		state, stateErr := s.state(p, pfs)
+		state, stateErr := s.state(p, pfs, sysctls)
 		snap.NetNS[w.NetNS] = state
 		return stateErr
 	})
@@ -101,7 +106,7 @@ func (s *Session) snapshot(ctx context.Context) (Snapshot, error) {
 }
 
 // state reads one namespace.
-func (s *Session) state(p *place, pfs map[bus.ID]bool) (NetNSState, error) {
+func (s *Session) state(p *place, pfs map[bus.ID]bool, sysctls bool) (NetNSState, error) {
 	out := NetNSState{Links: map[string]LinkState{}, RDMA: map[string]rdmans.Device{}}
 	links, err := p.links.List()
 	if err != nil {
@@ -123,8 +128,10 @@ func (s *Session) state(p *place, pfs map[bus.ID]bool) (NetNSState, error) {
 	if out.Rules, err = p.links.RuleLines(); err != nil {
 		return out, err
 	}
-	if out.Sysctls, err = p.links.Sysctls(); err != nil {
-		return out, err
+	if sysctls {
+		if out.Sysctls, err = p.links.Sysctls(); err != nil {
+			return out, err
+		}
 	}
 	devices, err := s.ownRDMA(p)
 	for _, d := range devices {
