@@ -60,9 +60,9 @@ func (p *Plugin) busy(ctx context.Context, rec record.Record) (bool, error) {
 	if !s.PodNS().IsZero() && rec.State == record.Done && want(rec).Userspace() {
 		return true, nil
 	}
-	now, err := s.Observe(ctx, query(rec))
+	now, _, err := p.seek(ctx, s, rec)
 	if err != nil {
-		return false, fmt.Errorf("observe %s: %w", rec.Subject(), err)
+		return false, err
 	}
 	if now.Link != nil && now.Link.NS == attach.Pod || now.RDMA != nil && now.RDMA.NS == attach.Pod {
 		return true, nil

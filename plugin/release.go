@@ -80,6 +80,7 @@ type releasing struct {
 	verb    string
 	log     *slog.Logger
 	session Session
+	lost    *attach.Lost // how its link is looked for, once it was not in the pod
 }
 
 // errNotOurs: the claim on the device belongs to another attachment, so its place is no business of this one.
@@ -149,10 +150,11 @@ func (r *releasing) restore(ctx context.Context) (outcome, error) {
 	if err = r.ours(); err != nil {
 		return outcome{}, err
 	}
-	before, err := r.session.Observe(ctx, r.query())
+	before, lost, err := r.seek(ctx, r.session, r.rec)
 	if err != nil {
-		return outcome{held: true}, fmt.Errorf("observe %s: %w", r.rec.Subject(), err)
+		return outcome{held: true}, err
 	}
+	r.lost = lost
 	k := &stepper{
 		Session: r.session, plugin: r.Plugin, log: r.log, holder: r.verb + " " + r.rec.Owner.String(), device: r.rec.Device,
 	}
@@ -182,7 +184,11 @@ func (r *releasing) await(ctx context.Context, deadline time.Time) error {
 	}
 }
 
-func (r *releasing) query() attach.Query { return query(r.rec) }
+func (r *releasing) query() attach.Query {
+	q := query(r.rec)
+	q.Lost = r.lost
+	return q
+}
 
 // ours fails when another attachment holds the claim. No claim at all is ours: a crash may have come between record and claim.
 // So is one that is none, which keeps everybody else from claiming the device.

@@ -240,6 +240,9 @@ func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (st
 	case err != nil:
 		return "", fmt.Errorf("look at the record of %s again: %w", rec.Owner, err)
 	}
+	if left, looked := r.answers(ctx, now); looked != nil || left != "" {
+		return left, looked
+	}
 	out, err := r.release(ctx, now, now.NetNS.Path, repairVerb)
 	if err != nil || len(out.away) == 0 {
 		return "", err

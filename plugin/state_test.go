@@ -69,7 +69,7 @@ func (m *machine) key(t testing.TB) string {
 	for _, line := range m.state(t) {
 		for {
 			at, end := -1, 0
-			for _, label := range []string{`"created": `, `"ino": `, `"index": `, ` index `} {
+			for _, label := range []string{`"created": `, `"ino": `, `"cookie": `, `"index": `, ` index `} {
 				if i := strings.Index(line, label); i >= 0 && (at < 0 || i < at) {
 					at, end = i, i+len(label)
 				}

@@ -3,6 +3,10 @@
 package conformance_test
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 )
@@ -51,4 +55,79 @@ func TestDelByThePluginsOwnNamespace(t *testing.T) {
 	shell(t, "mount", "--bind", "/proc/self/ns/net", p.path)
 	c.ok(t, "DEL")
 	before.unchanged(t)
+}
+
+// sleeps starts a command that comes to a sleep, and gives its PID.
+func sleeps(t *testing.T, command ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), command[0], append(command[1:], "sleep", "300")...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for late := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		comm, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", cmd.Process.Pid))
+		if string(comm) == "sleep\n" {
+			return strconv.Itoa(cmd.Process.Pid)
+		}
+		if err != nil || time.Now().After(late) {
+			t.Fatalf("%v does not sleep: %v", command, err)
+		}
+	}
+}
+
+// outlives puts a process into a pod's namespace and takes its path away.
+func outlives(t *testing.T, p pod) string {
+	t.Helper()
+	pid := sleeps(t, "nsenter", "--net="+p.path)
+	p.kill(t)
+	return pid
+}
+
+// TestAddressOfALivingLink: no address is given again while a macvlan answers to it, wherever its pod has it by the time of DEL.
+func TestAddressOfALivingLink(t *testing.T) {
+	for name, tt := range map[string]struct {
+		hide func(t *testing.T, p pod) string // gives the PID of a process where the link is then
+		verb string
+	}{
+		"a process holds the namespace": {outlives, "DEL"},
+		"a process holds it, and GC":    {outlives, "GC"},
+		"its path leads to another": {func(t *testing.T, p pod) string {
+			t.Helper()
+			pid := outlives(t, p)
+			newPod(t, p.name)
+			return pid
+		}, "DEL"},
+		"a namespace that the pod made": {func(t *testing.T, p pod) string {
+			t.Helper()
+			pid := sleeps(t, "nsenter", "--net="+p.path, "unshare", "--net")
+			p.ip(t, "link", "set", "net1", "netns", pid)
+			shell(t, "nsenter", "--net", "--target", pid, "ip", "link", "set", "net1", "up")
+			return pid
+		}, "DEL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := look(t)
+			p, other := newPod(t, "first"), newPod(t, "second")
+			c := call{network: onlyAddress(), id: "first", netns: p.path}
+			c.ok(t, "ADD")
+			pid := tt.hide(t, p)
+			next := call{network: onlyAddress(), id: "second", netns: other.path}
+			next.refused(t, "ADD", 106)
+			if tt.verb == "GC" {
+				quiet(t, c.by(with(c.network, object{"cni.dev/valid-attachments": []object{}})).bare(t, "GC"))
+			} else {
+				c.ok(t, "DEL")
+			}
+			if links := shell(t, "nsenter", "--net", "--target", pid, "ip", "-br", "link", "show", "type", "macvlan"); links != "" {
+				t.Errorf("the process still has %s", links)
+			}
+			next.ok(t, "ADD")
+			next.ok(t, "DEL")
+			before.unchanged(t)
+		})
+	}
 }

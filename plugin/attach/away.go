@@ -22,8 +22,11 @@ func Away(before, now Facts) []string {
 		// A VLAN that stays would be the next pod's.
 		out = append(out, fmt.Sprintf("PF %s, through which the settings of %s are put back", before.Function.PF, now.Function.ID))
 	}
+	if before.Master != nil && !chained(before) && now.Link != nil && now.Link.NS == Elsewhere {
+		out = append(out, now.Link.Kind+" on "+before.Master.Name)
+	}
 	if before.Master != nil || !now.Function.Exists || now.Function.Driver != before.Function.Driver {
-		return out // a link on a master dies with its namespace
+		return out // a link on a master that is seen nowhere died with its namespace
 	}
 	if chained(before) && (before.RDMA == nil || before.RDMA.NS != Host) {
 		return out

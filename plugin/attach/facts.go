@@ -46,6 +46,7 @@ type Facts struct {
 	Function Function `json:"function"`
 	Link     *Link    `json:"link,omitempty"` // the function's netdev; nil: seen nowhere, or it has none
 	RDMA     *RDMA    `json:"rdma,omitempty"` // the function's RDMA device; nil: it has none
+	LinkNS   NetNS    `json:"-"`              // where Link is if that is Elsewhere, by a path of who keeps it; zero: not known
 	Soft     *RDMA    `json:"soft,omitempty"` // the soft RoCE device of this attachment; nil: none seen
 	// Master is the link at home that the attachment's is on; nil for kinds that move a device whole. With it, Function and RDMA
 	// are what is below the master and stays at home, and Link is the attachment's own in the pod.
@@ -273,4 +274,7 @@ type Query struct {
 	Master Lower
 	// Own is the attachment's link in the pod, where Device does not tell which it is; zero: it does.
 	Own OwnLink
+	// Lost: where the pod has no such link on Master, look for it in every namespace that a process lives in or a path leads to. That
+	// takes a while on a node with many pods. nil: do not.
+	Lost *Lost
 }

@@ -109,6 +109,9 @@ func TestOnlyItsOwnDevicesAreTouched(t *testing.T) {
 		was := before(c.Kind, f)
 		now := d.facts(c.Kind)
 		now.Master = f.Master
+		if seed%2 == 0 {
+			now.LinkNS = attach.NetNS{Dev: 4, Ino: 5, Cookie: 6} // the attachment's link was found there
+		}
 		own := c.Kind == netconf.KindVF || c.Kind == netconf.KindDevice
 		for _, s := range attach.Plan(c, was, d.addresses(), "pf0123456789") {
 			touch(t, seed, c.Kind, own, was, was, s)
@@ -135,7 +138,8 @@ func touch(t *testing.T, seed uint64, kind netconf.Kind, own bool, was, now atta
 	case attach.AddLink:
 		ok = !own && kind != netconf.KindChained && s.Link.NS == attach.Pod
 	case attach.DelLink:
-		ok = kind != netconf.KindChained && s.Link.NS == attach.Pod && (!own || s.Link.Name == "mv0")
+		found := !own && s.Link.NS == attach.Elsewhere && s.In == now.LinkNS && !s.In.IsZero()
+		ok = kind != netconf.KindChained && (found || s.Link.NS == attach.Pod && (!own || s.Link.Name == "mv0"))
 	case attach.MoveLink:
 		ok = own && s.Device == was.Function.ID
 	case attach.SetVF:

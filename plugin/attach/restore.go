@@ -40,14 +40,14 @@ func Restore(before, now Facts) []Step {
 // chained tells whether facts before an attachment are those of an interface that another plugin made.
 func chained(before Facts) bool { return before.Link != nil && before.Link.NS == Pod }
 
-// restoreOwn removes the link that was made on a master. With the pod's namespace it dies by itself.
+// restoreOwn removes the link that was made on a master, wherever it was seen. With the pod's namespace it dies by itself.
 func restoreOwn(before, now Facts) []Step {
-	if chained(before) || now.Link == nil || now.Link.NS != Pod {
+	if chained(before) || now.Link == nil || now.Link.NS != Pod && (now.Link.NS != Elsewhere || now.LinkNS.IsZero()) {
 		return nil
 	}
 	s := DelLink{
 		Kind: now.Link.Kind, Master: Lower{Name: before.Master.Name, Index: before.Master.Index}, Link: now.Link.Place, MAC: now.Link.MAC,
-		Index: now.Link.Index,
+		Index: now.Link.Index, In: now.LinkNS,
 	}
 	if s.Kind == string(netconf.KindIPVlan) {
 		s.MAC = "" // its master's, which every ipvlan on it has

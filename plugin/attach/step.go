@@ -47,6 +47,7 @@ type DelLink struct {
 	Link   Place
 	MAC    string // empty: its kind, name and master tell
 	Index  int    // of the link, where it was seen; kind and index tell then, also when its master is not at home any more. 0: not known
+	In     NetNS  // where Link is Elsewhere: the namespace that it was seen in. Once that is gone, so is the link
 }
 
 // VFSetting is one thing that a PF's driver keeps for a VF. Each has a netlink attribute of its own (IFLA_VF_*).

@@ -18,8 +18,9 @@ import (
 // sought is a device that is neither at home nor in the pod.
 type sought struct {
 	what  string
-	id    bus.ID // of the function whose netdev or RDMA device it is; zero: rdma is a soft device
-	rdma  string // name of the RDMA device; empty: it is the netdev
+	id    bus.ID        // of the function whose netdev or RDMA device it is; zero: rdma is a soft device
+	rdma  string        // name of the RDMA device; empty: it is the netdev
+	own   *attach.Query // of the link on a master that it is; nil: it is a function's
 	found bool
 }
 
@@ -32,6 +33,9 @@ func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding
 		return nil, err
 	}
 	wanted := missing(now, q.VF)
+	if q.Lost != nil && now.Link != nil && now.Link.NS == attach.Elsewhere {
+		wanted = append(wanted, &sought{what: q.Own.Kind + " on " + q.Master.Name, own: &q})
+	}
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -87,6 +91,10 @@ func missing(now attach.Facts, pf bool) []*sought {
 
 // seek looks into one namespace for a device, and gives what it is called there.
 func (s *Session) seek(p *place, w *sought) (string, bool, error) {
+	if w.own != nil {
+		_, found, err := s.strayed(p, *w.own)
+		return w.what, found, err
+	}
 	if w.rdma == "" {
 		l, found, err := s.linkOf(p, w.id)
 		return "netdev " + l.Name + strings.TrimPrefix(w.what, "netdev"), found, err

@@ -66,6 +66,9 @@ func highest(links []link.Link) int {
 
 // delLink removes the link of a step from the pod. One that is not there is gone already.
 func (s *Session) delLink(v attach.DelLink) error {
+	if v.Link.NS == attach.Elsewhere {
+		return delLost(v)
+	}
 	p, err := s.in(v.Link.NS)
 	if err != nil {
 		return err

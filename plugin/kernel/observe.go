@@ -40,6 +40,9 @@ func (s *Session) Observe(ctx context.Context, q attach.Query) (attach.Facts, er
 		}
 		var f attach.Facts
 		f, err = s.look(q)
+		if err == nil && q.Lost != nil && f.Link == nil {
+			f.Link, f.LinkNS, err = s.lost(ctx, q)
+		}
 		switch {
 		case err == nil:
 			return f, nil

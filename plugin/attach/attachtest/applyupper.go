@@ -95,6 +95,9 @@ func (k *Kernel) refuseLink(step attach.AddLink, ns *netns, master *link) error 
 
 // delLink removes a link by its kind and MAC, or by kind and name where a step knows no MAC.
 func (s *Session) delLink(step attach.DelLink) error {
+	if step.Link.NS == attach.Elsewhere {
+		return s.delLost(step)
+	}
 	ns := s.at(step.Link.NS)
 	if ns == nil {
 		return conflict("find %s %s", step.Kind, step.Link)

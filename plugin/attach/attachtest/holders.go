@@ -60,6 +60,13 @@ func (s *Session) Holders(ctx context.Context, q attach.Query) ([]attach.Holding
 			add("soft RDMA device "+d.name, d.ns)
 		}
 	}
+	if q.Lost != nil {
+		for _, ns := range k.spaces {
+			if k.strayed(ns, q) != nil {
+				add(q.Own.Kind+" on "+q.Master.Name, ns)
+			}
+		}
+	}
 	if f := k.function(q.Device); f != nil && q.Master.Index == 0 {
 		if f.rdma != nil {
 			add("RDMA device "+f.rdma.name, f.rdma.ns)

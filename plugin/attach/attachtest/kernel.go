@@ -36,6 +36,7 @@ type Kernel struct {
 	nextLink  int    // ifindex
 	nextInode uint64 // of functions
 	nextIno   uint64
+	searches  int // looks into every namespace
 	gidDelay  int
 	noSoft    error
 	vfRefused map[attach.VFSetting]error

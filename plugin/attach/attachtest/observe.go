@@ -82,6 +82,9 @@ func (s *Session) masterFacts(q attach.Query, f *attach.Facts) {
 	f.Function = attach.Function{Number: -1, NUMA: -1}
 	l, pod := s.k.masterAt(q.Master.Index), s.at(attach.Pod)
 	f.Link = s.linkFacts(s.k.owned(pod, q.Own, true, func(x *link) bool { return l != nil && outOf(pod, x) == l }))
+	if f.Link == nil && q.Lost != nil {
+		s.lost(q, f)
+	}
 	if l == nil {
 		return
 	}
@@ -121,6 +124,10 @@ func (s *Session) linkFacts(l *link) *attach.Link {
 	if l == nil || l.ns != s.pod && !l.ns.visible {
 		return nil
 	}
+	return s.facts(l)
+}
+
+func (s *Session) facts(l *link) *attach.Link {
 	addrs := slices.Clone(l.addrs)
 	slices.SortFunc(addrs, netip.Prefix.Compare)
 	out := &attach.Link{
