@@ -7,11 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"strings"
 	"testing"
 
 	"github.com/podfabric/podfabric/e2e/tally"
@@ -33,22 +29,6 @@ func inProcess() *plugin.Plugin {
 		},
 		Stderr: io.Discard, Version: "test",
 	})
-}
-
-// held counts what this process holds.
-func held(t *testing.T) tally.Tally {
-	t.Helper()
-	out := tally.Tally{"goroutines": runtime.NumGoroutine()}
-	const dir = "/proc/self/fd"
-	for _, name := range tally.List(t, dir) {
-		to, err := os.Readlink(filepath.Join(dir, name))
-		if err != nil {
-			continue // that of the list itself
-		}
-		kind, _, _ := strings.Cut(to, ":") // "socket", "net", "anon_inode", or a path
-		out["descriptors: "+kind]++
-	}
-	return out
 }
 
 // TestNothingHeldInProcess looks at the process itself, which a plugin's end hides: every verb must close what it opened.
@@ -87,9 +67,9 @@ func TestNothingHeldInProcess(t *testing.T) {
 		return errors.Join(err, end(netns))
 	}
 	repeat(t, 4*workers, life)
-	mine, before, threads := tally.Own(t), held(t), len(tally.List(t, "/proc/self/task"))
+	mine, before, threads := tally.Own(t), tally.Held(t), len(tally.List(t, "/proc/self/task"))
 	repeat(t, 300, life)
-	tally.Settles(t, func() string { return before.Grown(held(t), 0) })
+	tally.Settles(t, func() string { return before.Grown(tally.Held(t), 0) })
 	tally.Settles(t, func() string { return mine.Grown(tally.Own(t), 0) })
 	// The Go runtime keeps threads for the next time that many block at once.
 	if now := len(tally.List(t, "/proc/self/task")); now > threads+30 {

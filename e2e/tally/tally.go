@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -70,6 +71,22 @@ func Slabs(t testing.TB) Tally {
 		t.Fatalf("/proc/slabinfo counts neither namespaces nor threads: %v", out)
 	}
 	out["open files"] = number(t, strings.Fields(read(t, "/proc/sys/fs/file-nr"))[0])
+	return out
+}
+
+// Held is what the test's own process holds: goroutines, and descriptors by what they lead to.
+func Held(t testing.TB) Tally {
+	t.Helper()
+	out := Tally{"goroutines": runtime.NumGoroutine()}
+	const dir = "/proc/self/fd"
+	for _, name := range List(t, dir) {
+		to, err := os.Readlink(filepath.Join(dir, name))
+		if err != nil {
+			continue // that of the list itself
+		}
+		kind, _, _ := strings.Cut(to, ":") // "socket", "net", "anon_inode", or a path
+		out["descriptors: "+kind]++
+	}
 	return out
 }
 
@@ -171,12 +188,22 @@ func below(t testing.TB, dir string) int {
 	return n
 }
 
-// processes counts those of the machine, dead ones that nobody waited for included.
+// processes counts those of the machine, dead ones that nobody waited for included. The kernel's own come and go with its work.
 func processes(t testing.TB) int {
 	t.Helper()
+	const kernelThread = 0x00200000 // PF_KTHREAD of include/linux/sched.h
 	n := 0
 	for _, name := range List(t, "/proc") {
-		if _, err := strconv.Atoi(name); err == nil {
+		if _, err := strconv.Atoi(name); err != nil {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join("/proc", name, "stat"))
+		_, after, _ := strings.Cut(string(stat), ") ")
+		fields := strings.Fields(after) // from the state on, which is the third: proc_pid_stat(5)
+		if err != nil || len(fields) < 7 {
+			continue // it has ended
+		}
+		if number(t, fields[6])&kernelThread == 0 {
 			n++
 		}
 	}
