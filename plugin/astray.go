@@ -25,6 +25,20 @@ func (p *Plugin) seek(ctx context.Context, s Session, rec record.Record) (attach
 	return now, q.Lost, nil
 }
 
+// shares tells whether the link of an attachment may still sit on its master: its pod lives, or the link is found elsewhere.
+func (a *adding) shares(ctx context.Context, rec record.Record) (bool, error) {
+	s, err := a.reopen(ctx, rec, "")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = s.Close() }()
+	if !s.PodNS().IsZero() {
+		return true, nil
+	}
+	now, _, err := a.seek(ctx, s, rec)
+	return now.Link != nil && now.Link.NS == attach.Elsewhere, err
+}
+
 // answers says who has the link of an attachment for which no DEL came, where its namespace lives on without its path: repair removes no
 // link of a pod that may run. Empty: nobody has.
 func (r *repairing) answers(ctx context.Context, rec record.Record) (string, error) {

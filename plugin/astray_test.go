@@ -173,3 +173,13 @@ func TestNoSearchInTheNormalCase(t *testing.T) {
 		})
 	}
 }
+
+// TestDeviceBelowAHeldLink: a link in a namespace without a path shares its master still, so that the master is nobody's to have whole.
+func TestDeviceBelowAHeldLink(t *testing.T) {
+	t.Parallel()
+	m := held(t, onlyOne()["macvlan"], false)
+	whole := request{pod: "pod2", of: otherPF()}
+	answered(t, m.add(t, whole), 103, "net1 of pod team-a/pod1")
+	m.KillNetNS(netnsOf("pod1"))
+	m.mustAdd(t, whole)
+}

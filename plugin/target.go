@@ -196,11 +196,11 @@ func (a *adding) unshared(ctx context.Context, facts attach.Facts) error {
 		if rec.Master.Index == 0 || rec.Before.Function.ID != facts.Function.ID {
 			continue
 		}
-		living, err := a.lives(ctx, rec)
+		shared, err := a.shares(ctx, rec)
 		if err != nil {
 			return err
 		}
-		if living {
+		if shared {
 			users = append(users, fmt.Sprintf("%s of pod %s", rec.Owner.IfName, rec.Pod))
 		}
 	}
