@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+//test:norace
+
 package plugin_test
 
 import (

@@ -66,10 +66,14 @@ func goList(ctx context.Context, root string, args ...string) ([]listed, error) 
 
 var testFunc = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
+// norace is a line of a test file whose tests, one thread from beginning to end and long, gain nothing from the race detector.
+var norace = regexp.MustCompile(`(?m)^//test:norace$`)
+
 // tests are names of top-level tests.
 type tests struct {
-	live  []string // in *_live_test.go files
-	other []string
+	live   []string // in *_live_test.go files
+	other  []string
+	norace []string // among the others
 }
 
 // testNames are the tests of a package.
@@ -87,6 +91,9 @@ func testNames(p listed) (tests, error) {
 		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
 			if m[1] != "TestMain" {
 				*into = append(*into, m[1])
+				if norace.Match(b) {
+					names.norace = append(names.norace, m[1])
+				}
 			}
 		}
 	}
@@ -100,7 +107,7 @@ func runHost(ctx context.Context, o options, root string, r *report) error {
 		return err
 	}
 	live := map[string][]string{}
-	var paths []string
+	var paths, plain []string
 	var names tests
 	for _, p := range all {
 		inPkg, namesErr := testNames(p)
@@ -117,48 +124,80 @@ func runHost(ctx context.Context, o options, root string, r *report) error {
 		if len(inPkg.live) > 0 || o.wants(envHost) {
 			paths = append(paths, p.ImportPath)
 		}
+		if names.norace = append(names.norace, inPkg.norace...); len(inPkg.norace) > 0 {
+			plain = append(plain, p.ImportPath)
+		}
 	}
 	for _, n := range names.live {
 		if slices.Contains(names.other, n) {
 			return fmt.Errorf("rename one of the tests %s: one is in a *_live_test.go file and one is not, and go test selects by name alone", n)
 		}
 	}
-	args, err := hostArgs(o, names.live)
-	if err != nil || len(paths) == 0 || args == nil {
+	args, err := hostArgs(o, names)
+	if err != nil {
 		return err
 	}
-	return goTest(ctx, o, root, append(args, paths...), live, r)
+	if len(paths) > 0 && args != nil {
+		if err = goTest(ctx, o, root, append(args, paths...), live, r); err != nil {
+			return err
+		}
+	}
+	args, err = plainArgs(o, names.norace)
+	if err != nil || len(plain) == 0 || args == nil {
+		return err
+	}
+	return r.run(ctx, root, append(args, plain...), live, func(string) {})
 }
 
-// hostArgs are go test's flags; nil if nothing is to run. Only a run of one of the two environments has to select by name.
-func hostArgs(o options, live []string) ([]string, error) {
-	// -count=1: a cached result of a test that looks at the kernel, or at being root, says nothing.
-	// -timeout: the race detector makes the kills of every verb, of which there are tens of thousands, six times as long.
-	// -tags faults: the fault injector has tests too; nothing else is built otherwise with it but what it is injected into.
-	args := []string{"test", "-json", "-count=1", "-timeout=20m", "-tags=faults"}
+// hostArgs are go test's flags; nil if nothing is to run. Only a run of one of the two environments, or with the race detector, has to
+// select by name.
+func hostArgs(o options, names tests) ([]string, error) {
+	args := goTestArgs()
+	var skip []string
 	if o.race {
-		args = append(args, "-race")
+		args, skip = append(args, "-race"), names.norace
 	}
-	run := o.run
-	switch {
-	case !o.wants(envHost):
-		top, _, _ := strings.Cut(o.run, "/")
-		re, err := regexp.Compile(top)
-		if err != nil {
-			return nil, fmt.Errorf("-run: %w", err)
-		}
-		live = slices.DeleteFunc(slices.Clone(live), func(n string) bool { return !re.MatchString(n) })
-		if len(live) == 0 {
-			return nil, nil
-		}
-		run = exactly(live) + strings.TrimPrefix(o.run, top)
-	case !o.wants(envNetns) && len(live) > 0:
-		args = append(args, "-skip", exactly(live))
+	if !o.wants(envHost) {
+		return only(args, o.run, names.live)
 	}
-	if run != "" {
-		args = append(args, "-run", run)
+	if !o.wants(envNetns) {
+		skip = slices.Concat(skip, names.live)
+	}
+	if len(skip) > 0 {
+		args = append(args, "-skip", exactly(skip))
+	}
+	if o.run != "" {
+		args = append(args, "-run", o.run)
 	}
 	return args, nil
+}
+
+// plainArgs are go test's flags for what a run with the race detector has left out; nil if that is nothing.
+func plainArgs(o options, names []string) ([]string, error) {
+	if !o.race || !o.wants(envHost) {
+		return nil, nil
+	}
+	return only(goTestArgs(), o.run, names)
+}
+
+// goTestArgs are those of every run. -count=1: a cached result of a test that looks at the kernel, or at being root, says nothing.
+// -tags faults: the fault injector has tests too; nothing else is built otherwise with it but what it is injected into.
+func goTestArgs() []string {
+	return []string{"test", "-json", "-count=1", "-timeout=20m", "-tags=faults"}
+}
+
+// only adds what selects those tests of a list that -run selects too; nil if that leaves none.
+func only(args []string, run string, names []string) ([]string, error) {
+	top, _, _ := strings.Cut(run, "/")
+	re, err := regexp.Compile(top)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !re.MatchString(n) })
+	if len(names) == 0 {
+		return nil, nil
+	}
+	return append(args, "-run", exactly(names)+strings.TrimPrefix(run, top)), nil
 }
 
 func exactly(names []string) string { return "^(" + strings.Join(names, "|") + ")$" }
@@ -169,13 +208,6 @@ func goTest(ctx context.Context, o options, root string, args []string, live map
 	if err := readJSON(filepath.Join(root, "e2e", "untested.json"), &untested); err != nil {
 		return err
 	}
-	envOf := func(pkg, test string) string {
-		top, _, _ := strings.Cut(test, "/")
-		if slices.Contains(live[pkg], top) {
-			return envNetns
-		}
-		return envHost
-	}
 	noTests := func(pkg string) {
 		rel := relative(pkg)
 		if untested[rel] == "" && o.wants(envHost) {
@@ -183,7 +215,26 @@ func goTest(ctx context.Context, o options, root string, args []string, live map
 		}
 		delete(untested, rel)
 	}
+	if err := r.run(ctx, root, args, live, noTests); err != nil {
+		return err
+	}
+	if o.wants(envHost) && o.pkg == "" {
+		for rel := range untested {
+			r.fault("e2e/untested.json excuses %s, which has tests or is not there", rel)
+		}
+	}
+	return nil
+}
 
+// run runs go test and reads its events; live are the packages' tests of the netns environment.
+func (r *report) run(ctx context.Context, root string, args []string, live map[string][]string, noTests func(pkg string)) error {
+	envOf := func(pkg, test string) string {
+		top, _, _ := strings.Cut(test, "/")
+		if slices.Contains(live[pkg], top) {
+			return envNetns
+		}
+		return envHost
+	}
 	cmd := command(ctx, root, "go", args...)
 	events, err := cmd.StdoutPipe()
 	if err != nil {
@@ -194,11 +245,6 @@ func goTest(ctx context.Context, o options, root string, args []string, live map
 	}
 	if err := r.read(events, envOf, noTests); err != nil {
 		return err
-	}
-	if o.wants(envHost) && o.pkg == "" {
-		for rel := range untested {
-			r.fault("e2e/untested.json excuses %s, which has tests or is not there", rel)
-		}
 	}
 	return r.ended("go test", cmd.Wait())
 }

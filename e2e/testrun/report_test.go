@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -208,31 +209,54 @@ func TestGuestScript(t *testing.T) {
 
 func TestHostArgs(t *testing.T) {
 	t.Parallel()
-	live := []string{"TestLiveA", "TestLiveB"}
+	names := tests{live: []string{"TestLiveA", "TestLiveB"}, other: []string{"TestC", "TestLong"}, norace: []string{"TestLong"}}
+	both := []string{envHost, envNetns}
 	for _, tc := range []struct {
-		name string
-		o    options
-		want []string // after the flags that are always there; nil: nothing to run
+		name  string
+		o     options
+		want  []string // after the flags that are always there; nil: nothing to run
+		plain []string // of a second run, without the race detector; nil: there is none
 	}{
-		{"both", options{envs: []string{envHost, envNetns}}, []string{}},
-		{"both, one test", options{envs: []string{envHost, envNetns}, run: "X/y"}, []string{"-run", "X/y"}},
-		{"host", options{envs: []string{envHost}}, []string{"-skip", "^(TestLiveA|TestLiveB)$"}},
-		{"netns", options{envs: []string{envNetns}}, []string{"-run", "^(TestLiveA|TestLiveB)$"}},
-		{"netns, one test", options{envs: []string{envNetns}, run: "LiveB/y"}, []string{"-run", "^(TestLiveB)$/y"}},
-		{"netns, no such test", options{envs: []string{envNetns}, run: "X"}, nil},
+		{"both", options{envs: both}, []string{}, nil},
+		{"both, one test", options{envs: both, run: "X/y"}, []string{"-run", "X/y"}, nil},
+		{"both, race", options{envs: both, race: true}, []string{"-race", "-skip", "^(TestLong)$"}, []string{"-run", "^(TestLong)$"}},
+		{
+			"both, race, one test",
+			options{envs: both, race: true, run: "Long/y"},
+			[]string{"-race", "-skip", "^(TestLong)$", "-run", "Long/y"},
+			[]string{"-run", "^(TestLong)$/y"},
+		},
+		{"both, race, another test", options{envs: both, race: true, run: "C"}, []string{"-race", "-skip", "^(TestLong)$", "-run", "C"}, nil},
+		{"host", options{envs: []string{envHost}}, []string{"-skip", "^(TestLiveA|TestLiveB)$"}, nil},
+		{
+			"host, race",
+			options{envs: []string{envHost}, race: true},
+			[]string{"-race", "-skip", "^(TestLong|TestLiveA|TestLiveB)$"},
+			[]string{"-run", "^(TestLong)$"},
+		},
+		{"netns", options{envs: []string{envNetns}}, []string{"-run", "^(TestLiveA|TestLiveB)$"}, nil},
+		{"netns, race", options{envs: []string{envNetns}, race: true}, []string{"-race", "-run", "^(TestLiveA|TestLiveB)$"}, nil},
+		{"netns, one test", options{envs: []string{envNetns}, run: "LiveB/y"}, []string{"-run", "^(TestLiveB)$/y"}, nil},
+		{"netns, no such test", options{envs: []string{envNetns}, run: "X"}, nil, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := hostArgs(tc.o, live)
-			if err != nil {
+			got, err := hostArgs(tc.o, names)
+			plain, plainErr := plainArgs(tc.o, names.norace)
+			if err = errors.Join(err, plainErr); err != nil {
 				t.Fatal(err)
 			}
-			if got != nil {
-				got = got[5:] // after those of every run
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
+			if diff := cmp.Diff([][]string{tc.want, tc.plain}, [][]string{own(got), own(plain)}); diff != "" {
 				t.Errorf("arguments (-want +got):\n%s", diff)
 			}
 		})
 	}
+}
+
+// own are the arguments after those of every run.
+func own(args []string) []string {
+	if args == nil {
+		return nil
+	}
+	return args[len(goTestArgs()):]
 }
