@@ -140,6 +140,9 @@ func (tr *tracer) syscall(tid int) error {
 	var info syscallInfo
 	_, _, errno := syscall.Syscall6(syscall.SYS_PTRACE, unix.PTRACE_GET_SYSCALL_INFO, uintptr(tid), unsafe.Sizeof(info),
 		uintptr(unsafe.Pointer(&info)), 0, 0)
+	if errno == syscall.ESRCH {
+		return nil // another thread has ended the process meanwhile
+	}
 	if errno != 0 {
 		return fmt.Errorf("get system call of thread %d: %w", tid, errno)
 	}
