@@ -47,25 +47,40 @@ func (p *Plugin) lockDevice(ctx context.Context, dev bus.ID, holder string) (fun
 }
 
 // guard asks attach.Guard, and gives the facts that it had nothing against. A device on its way between two namespaces has no uverbs
-// number for a moment, and the free number looks like a hole: a refusal for that counts only while nobody moves anything.
+// number for a moment, and the free number looks like a hole: a refusal for that counts only while nobody moves anything, and when
+// it stays for gapWait, since the kernel takes no lock for what it sends home from a dead namespace.
 func (a *adding) guard(ctx context.Context, facts attach.Facts) (attach.Facts, error) {
 	ifname := a.rec.Owner.IfName
 	err := attach.Guard(a.conf, a.node, ifname, facts)
-	if p, ok := errors.AsType[*netconf.Problem](err); ok && p.Code == netconf.CodeUverbs {
-		unlock, lockErr := a.lock(ctx, moveLock, "ADD "+a.rec.Owner.String())
-		if lockErr != nil {
-			return facts, lockErr
-		}
-		defer unlock()
-		if facts, err = a.observe(ctx); err != nil {
+	for deadline := a.Now().Add(gapWait); gap(err); {
+		over := !a.Now().Before(deadline)
+		if facts, err = a.observeAtRest(ctx); err != nil {
 			return facts, err
 		}
-		err = attach.Guard(a.conf, a.node, ifname, facts)
+		if err = attach.Guard(a.conf, a.node, ifname, facts); over || pause(ctx) != nil {
+			break
+		}
 	}
 	if err != nil {
 		return facts, a.explained(ctx, err, facts)
 	}
 	return facts, nil
+}
+
+// gap tells whether an error is of a free uverbs number.
+func gap(err error) bool {
+	p, ok := errors.AsType[*netconf.Problem](err)
+	return ok && p.Code == netconf.CodeUverbs
+}
+
+// observeAtRest looks while no process of podfabric's moves an RDMA device.
+func (a *adding) observeAtRest(ctx context.Context) (attach.Facts, error) {
+	unlock, err := a.lock(ctx, moveLock, "ADD "+a.rec.Owner.String())
+	if err != nil {
+		return attach.Facts{}, err
+	}
+	defer unlock()
+	return a.observe(ctx)
 }
 
 func (p *Plugin) lock(ctx context.Context, name, holder string) (func(), error) {
@@ -168,30 +183,42 @@ func (s *stepper) move(ctx context.Context, move attach.MoveRDMA) error {
 	if move == s.unmoved {
 		return nil
 	}
+	for deadline := s.plugin.Now().Add(gapWait); ; {
+		over := !s.plugin.Now().Before(deadline)
+		begun, err := s.moveLocked(ctx, move)
+		if begun || !gap(err) || over || pause(ctx) != nil {
+			return err
+		}
+	}
+}
+
+// moveLocked makes the move while nobody else of podfabric's makes one. It tells whether the move was begun; if not, the lock was
+// not to be had, or a number that is free would become the device's.
+func (s *stepper) moveLocked(ctx context.Context, move attach.MoveRDMA) (bool, error) {
 	release, err := s.plugin.lock(ctx, moveLock, s.holder)
 	if err != nil {
 		s.unmoved = move.Reverse()
-		return err
+		return false, err
 	}
 	defer release()
 	if !s.steady || move.Soft != "" || move.To != attach.Pod {
-		return s.Session.Apply(ctx, move)
+		return true, s.Session.Apply(ctx, move)
 	}
 	now, err := s.numbers(ctx)
 	if err == nil {
 		err = attach.Steady(now)
 	}
-	if err == nil {
-		err = s.Session.Apply(ctx, move)
-	}
 	if err != nil {
-		return err
+		return false, err
+	}
+	if err = s.Session.Apply(ctx, move); err != nil {
+		return true, err
 	}
 	// The lock keeps podfabric's own processes away, and nobody else.
 	if now, err = s.numbers(ctx); err != nil {
-		return err
+		return true, err
 	}
-	return attach.Kept(s.before, now)
+	return true, attach.Kept(s.before, now)
 }
 
 // numbers looks at the device, its uverbs number and all others.

@@ -83,6 +83,9 @@ type Plugin struct {
 
 // Limits on what a verb waits for beside its deadline.
 const (
+	// gapWait bounds the wait for a free uverbs number to be taken again by the device that the kernel is bringing home: milliseconds
+	// on a machine that is not busy.
+	gapWait = 2 * time.Second
 	// homeWait bounds the wait for a device that the kernel is bringing home from a dead namespace. Seen under emulation:
 	// 45 ms for one, 0.9 s for fourteen at once.
 	homeWait = 5 * time.Second

@@ -288,6 +288,56 @@ func TestNumberOfADeviceOnItsWay(t *testing.T) {
 	m.same(t, "after all", before)
 }
 
+// passingSession does not see the verbs device of another RDMA device at some looks: from the first one on, or from the first after
+// the netdev was moved.
+type passingSession struct {
+	plugin.Session
+	late  bool
+	moved *atomic.Bool
+	left  *atomic.Int32 // looks that do not see it
+}
+
+func (s *passingSession) Observe(ctx context.Context, q attach.Query) (attach.Facts, error) {
+	facts, err := s.Session.Observe(ctx, q)
+	if (!s.late || s.moved.Load()) && s.left.Add(-1) >= 0 {
+		facts.Uverbs = slices.DeleteFunc(facts.Uverbs, func(n int) bool { return n == 0 })
+	}
+	return facts, err
+}
+
+func (s *passingSession) Apply(ctx context.Context, step attach.Step) error {
+	if _, link := step.(attach.MoveLink); link {
+		s.moved.Store(true)
+	}
+	return s.Session.Apply(ctx, step)
+}
+
+// TestNumberOfADeviceThatTheKernelSendsHome: it takes no lock of podfabric's, and its number is free for some looks.
+func TestNumberOfADeviceThatTheKernelSendsHome(t *testing.T) {
+	t.Parallel()
+	for _, late := range []bool{false, true} {
+		m := newMachine(t, attach.Exclusive)
+		m.pod("pod1")
+		before := m.state(t)
+		r, p := request{pod: "pod1", dev: 3}, m.process()
+		var moved atomic.Bool
+		var left atomic.Int32
+		left.Store(7)
+		open := p.Open
+		p.Open = func(ctx context.Context, netns string) (plugin.Session, error) {
+			s, err := open(ctx, netns)
+			return &passingSession{s, late, &moved, &left}, err
+		}
+		_, err := p.Add(t.Context(), r.raw())
+		must(t, err)
+		if n := left.Load(); n >= 0 {
+			t.Errorf("late %t: ADD did not look again, %d looks are left", late, n)
+		}
+		m.mustDel(t, r)
+		m.same(t, "after all", before)
+	}
+}
+
 // TestRepairWaitsForADeviceOnItsWay: for repair, too, the number of a device that moves is no hole, neither to be told nor to be closed.
 func TestRepairWaitsForADeviceOnItsWay(t *testing.T) {
 	t.Parallel()
