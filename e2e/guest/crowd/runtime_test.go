@@ -58,6 +58,7 @@ func (r *registry) promise(t *testing.T, vf string) int {
 		r.again.Wait()
 	}
 	r.mu.Unlock()
+	await(t, "the verbs device of "+vf, func() bool { return uverbs(t, vf) >= 0 })
 	return uverbs(t, vf)
 }
 
