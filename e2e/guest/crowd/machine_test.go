@@ -27,7 +27,7 @@ import (
 	"github.com/podfabric/podfabric/ipam/lease"
 )
 
-//lab:boot pfs=2 vfs=7 mode=exclusive rdmasim=all memory=3072 seconds=900 bin=./e2e/guest/fakeipam
+//lab:boot pfs=2 vfs=7 mode=exclusive rdmasim=all memory=3072 seconds=1800 bin=./e2e/guest/fakeipam
 
 func init() { node.Main() }
 

@@ -31,7 +31,7 @@ import (
 
 // The last two VFs of the NIC have no RDMA device, for soft RoCE.
 //
-//lab:boot pfs=1 vfs=6 mode=exclusive rdmasim=0000:01:00.0,0000:01:10.0,0000:01:10.2,0000:01:10.4,0000:01:10.6
+//lab:boot pfs=1 vfs=6 mode=exclusive seconds=900 rdmasim=0000:01:00.0,0000:01:10.0,0000:01:10.2,0000:01:10.4,0000:01:10.6
 
 func init() { node.Main() }
 
