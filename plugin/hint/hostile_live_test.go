@@ -91,8 +91,10 @@ func things() []attack {
 			dir, err := os.Open(filepath.Dir(at))
 			must(t, err)
 			defer dir.Close()
-			l, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(at)))
+			l, err := net.ListenUnix("unix", &net.UnixAddr{Name: fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), filepath.Base(at)), Net: "unix"})
 			must(t, err)
+			// Its Close would unlink that path, when the descriptor's number may long be another test's folder.
+			l.SetUnlinkOnClose(false)
 			t.Cleanup(func() { _ = l.Close() })
 		}),
 		file("empty file", 0o644, 0), file("huge file", 0o644, 1<<40), file("file without permissions", 0, 10), file("setuid file", 0o4777|os.ModeSetuid, 10),
