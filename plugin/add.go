@@ -248,17 +248,6 @@ func (a *adding) publish(
 	return result, nil
 }
 
-// prune removes the hints of pods that are gone, since the agent that would do it is optional. It can wait for the next ADD.
-func (a *adding) prune(ctx context.Context) {
-	recorded := func(o attach.Owner) bool {
-		_, err := a.Records.Load(o)
-		return !errors.Is(err, record.ErrNotFound)
-	}
-	if err := a.Hints.Prune(ctx, recorded); err != nil {
-		a.log.WarnContext(ctx, "hints of pods that are gone could not be removed", "error", err.Error())
-	}
-}
-
 // undo brings everything home after err. It has time of its own, since the caller's deadline may be why ADD failed.
 func (a *adding) undo(ctx context.Context, err error) error {
 	if now, loadErr := a.Records.Load(a.rec.Owner); loadErr == nil && !now.Created.Equal(a.rec.Created) {

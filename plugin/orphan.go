@@ -18,6 +18,18 @@ import (
 // record tells any more; false when there is no such thing to say of it. Devices that another program gave to a pod are none:
 // only podfabric writes record.Out, and takes it back when the device is home as it was.
 func (p *Plugin) orphan(dev bus.ID) (record.Out, bool, error) {
+	out, is, err := p.taken(dev)
+	if err != nil || !is {
+		return record.Out{}, false, err
+	}
+	if _, err = p.Records.Claimant(dev); errors.Is(err, record.ErrStale) {
+		return record.Out{}, false, nil // another finding
+	}
+	return out, true, nil
+}
+
+// taken is orphan where a claim may be left that leads to no record.
+func (p *Plugin) taken(dev bus.ID) (record.Out, bool, error) {
 	out, err := p.Records.LoadOut(dev)
 	if errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrUnreadable) {
 		return record.Out{}, false, nil
@@ -25,8 +37,9 @@ func (p *Plugin) orphan(dev bus.ID) (record.Out, bool, error) {
 	if err != nil {
 		return record.Out{}, false, fmt.Errorf("read what is out of %s: %w", dev, err)
 	}
-	if _, err = p.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrStale) {
-		return record.Out{}, false, nil // it has an owner, or a claim that is another finding
+	holder, err := p.Records.Claimant(dev)
+	if !errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrStale) && holder != out.Owner {
+		return record.Out{}, false, nil // it has an owner
 	}
 	rec, err := p.Records.Load(out.Owner)
 	if err == nil && rec.Device == dev || errors.Is(err, record.ErrUnreadable) {

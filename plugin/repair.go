@@ -22,6 +22,8 @@ type Machine interface {
 	Promised(ctx context.Context, dev bus.ID) (bool, error)
 	// Elsewhere lists the functions of which something is in a namespace that is not the host's.
 	Elsewhere(ctx context.Context) ([]attach.Astray, error)
+	// Interfaces lists the links in namespaces that are not the host's.
+	Interfaces(ctx context.Context) ([]attach.Interface, error)
 	// Scratch makes an empty network namespace; path leads to it until end is called.
 	Scratch(ctx context.Context) (path string, end func(), err error)
 }
@@ -98,6 +100,7 @@ type repairing struct {
 	dry     bool
 	host    Session // without a pod
 	found   []Finding
+	seen    []attach.Interface // in other namespaces; nil: nobody has looked yet
 }
 
 const repairVerb = "repair"
@@ -131,6 +134,12 @@ func (r *repairing) settle(ctx context.Context, f Finding, do func(context.Conte
 func (r *repairing) leave(f Finding, why string) {
 	f.Outcome, f.Detail = Left, why
 	r.found = append(r.found, f)
+}
+
+// spare leaves what repair must not touch.
+func (r *repairing) spare(f Finding, why string) {
+	f.Action = ""
+	r.leave(f, why)
 }
 
 // attachments releases those that nobody will release any more.
@@ -248,47 +257,4 @@ func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (st
 		return "", err
 	}
 	return out.left(), nil
-}
-
-// claims removes those that lead to no attachment.
-func (r *repairing) claims(ctx context.Context) error {
-	devs, err := r.Records.Claims()
-	if err != nil {
-		return fmt.Errorf("list claims: %w", err)
-	}
-	var failed []error
-	for _, dev := range devs {
-		f := Finding{Kind: FindClaim, Object: "device " + dev.String(), Action: "remove the claim"}
-		_, err := r.Records.Claimant(dev)
-		unreadable := (*record.UnreadableError)(nil)
-		switch {
-		case errors.As(err, &unreadable):
-			f.Action = ""
-			f.Why = unreadable.Reason
-			r.leave(f, "podfabric does not remove what it did not make: "+unreadable.File)
-		case errors.Is(err, record.ErrStale):
-			f.Why = "its claim leads to no attachment of it"
-			r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.unclaim(ctx, dev) })
-		case err != nil && !errors.Is(err, record.ErrNotFound):
-			failed = append(failed, err)
-		}
-	}
-	return errors.Join(failed...)
-}
-
-// unclaim removes a stale claim. An ADD writes record and claim under the lock of the device.
-func (r *repairing) unclaim(ctx context.Context, dev bus.ID) error {
-	unlock, err := r.lockDevice(ctx, dev, repairVerb)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	holder, err := r.Records.Claimant(dev)
-	switch {
-	case errors.Is(err, record.ErrStale):
-		return r.Records.Unclaim(holder, dev)
-	case err == nil || errors.Is(err, record.ErrNotFound):
-		return errSettled
-	}
-	return fmt.Errorf("look up the claim on %s: %w", dev, err)
 }

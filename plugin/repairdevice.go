@@ -52,7 +52,7 @@ func (r *repairing) misnamed(ctx context.Context, dev bus.ID) (misnaming, error)
 	if _, err := r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
 		return misnaming{}, nil // owned, or not known to be free
 	}
-	if _, is, err := r.orphan(dev); is || err != nil {
+	if _, is, err := r.taken(dev); is || err != nil {
 		return misnaming{}, err // more is owed to it than names
 	}
 	home, err := r.Records.LoadHome(dev)

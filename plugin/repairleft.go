@@ -42,7 +42,18 @@ func (r *repairing) leases(ctx context.Context) error {
 		if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
 			continue // readable or not, it is the record's
 		}
-		r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.free(ctx, owner) })
+		why, err := r.survivor(ctx, owner)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case why == "":
+			r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.free(ctx, owner) })
+		default:
+			still, err := r.leased(ctx, owner)
+			if failed = append(failed, err); still {
+				r.spare(f, why)
+			}
+		}
 	}
 	return errors.Join(failed...)
 }
@@ -54,17 +65,35 @@ func (r *repairing) free(ctx context.Context, owner attach.Owner) error {
 		return err
 	}
 	defer unlock()
-	if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
-		return errSettled
-	}
-	// A DEL may have given the address back and dropped the record since the two were looked at, one after the other.
-	if all, _ := r.Leases.List(); !slices.ContainsFunc(all, func(l lease.Lease) bool { return l.Owner == owner.String() }) {
+	if !r.leaves(owner) {
 		return errSettled
 	}
 	if err := r.Leases.Release(ctx, owner.String()); err != nil {
 		return fmt.Errorf("free the addresses of %s: %w", owner, err)
 	}
 	return nil
+}
+
+// leased tells whether an owner that is not recorded has leases, looking under its lock.
+func (r *repairing) leased(ctx context.Context, owner attach.Owner) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.node.Deadline)
+	defer cancel()
+	unlock, err := r.locked(ctx, owner, bus.ID{}, repairVerb)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	return r.leaves(owner), nil
+}
+
+// leaves tells that of an owner whose lock is held. A DEL may have given the address back and dropped the record since the two were looked
+// at, one after the other.
+func (r *repairing) leaves(owner attach.Owner) bool {
+	if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
+		return false
+	}
+	all, _ := r.Leases.List()
+	return slices.ContainsFunc(all, func(l lease.Lease) bool { return l.Owner == owner.String() })
 }
 
 // isSoftName tells whether attach.SoftName can have made the name. Not an expression: compiling one costs every start of the
@@ -81,14 +110,32 @@ func isSoftName(name string) bool {
 // before it, so records are read after devices: a device that none of them names is nobody's, with no lock needed.
 func (r *repairing) soft(ctx context.Context) error {
 	orphans, err := r.orphans(ctx)
+	if len(orphans) == 0 {
+		return err
+	}
+	owners, err := r.owners()
+	if err != nil {
+		return err
+	}
+	var failed []error
 	for _, name := range orphans {
-		r.settle(ctx, Finding{
-			Kind: FindSoft, Object: "soft RoCE device " + name, Why: "no attachment has it", Action: "remove it",
-		}, func(ctx context.Context) (string, error) {
+		f := Finding{Kind: FindSoft, Object: "soft RoCE device " + name, Why: "no attachment has it", Action: "remove it"}
+		why := ""
+		if owner, known := owners[name]; known {
+			if why, err = r.survivor(ctx, owner); err != nil {
+				failed = append(failed, err)
+				continue
+			}
+		}
+		if why != "" {
+			r.spare(f, why)
+			continue
+		}
+		r.settle(ctx, f, func(ctx context.Context) (string, error) {
 			return "", r.host.Apply(ctx, attach.DelSoftRoCE{Name: name})
 		})
 	}
-	return err
+	return errors.Join(failed...)
 }
 
 func (r *repairing) orphans(ctx context.Context) ([]string, error) {
@@ -127,24 +174,37 @@ func (r *repairing) hints(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for hints of pods that are gone: %w", err)
 	}
+	var failed []error
 	for _, key := range dead {
-		r.settle(ctx, Finding{
-			Kind: FindHint, Object: "hint of pod " + key, Why: "none of its attachments is recorded", Action: "remove its files",
-		}, func(ctx context.Context) (string, error) {
-			if err := r.Hints.Prune(ctx, r.recorded); err != nil {
-				return "", fmt.Errorf("remove hints of pods that are gone: %w", err)
+		f := Finding{Kind: FindHint, Object: "hint of pod " + key, Why: "none of its attachments is recorded", Action: "remove its files"}
+		why, err := r.reader(ctx, key)
+		switch {
+		case err != nil:
+			failed = append(failed, err)
+		case why == "":
+			r.settle(ctx, f, func(ctx context.Context) (string, error) { return r.unhint(ctx, key) })
+		default:
+			still, err := r.Hints.Dead(looking, r.recorded)
+			if failed = append(failed, err); slices.Contains(still, key) {
+				r.spare(f, why)
 			}
-			still, err := r.Hints.Dead(ctx, r.recorded)
-			if err != nil {
-				return "", fmt.Errorf("look for hints of pods that are gone: %w", err)
-			}
-			if slices.Contains(still, key) {
-				return "its lock is held: somebody works on it", nil
-			}
-			return "", nil
-		})
+		}
 	}
-	return nil
+	return errors.Join(failed...)
+}
+
+func (r *repairing) unhint(ctx context.Context, key string) (string, error) {
+	if err := r.Hints.PruneOne(ctx, key, r.recorded); err != nil {
+		return "", fmt.Errorf("remove the hint of a pod that is gone: %w", err)
+	}
+	still, err := r.Hints.Dead(ctx, r.recorded)
+	if err != nil {
+		return "", fmt.Errorf("look for hints of pods that are gone: %w", err)
+	}
+	if slices.Contains(still, key) {
+		return "its lock is held: somebody works on it", nil
+	}
+	return "", nil
 }
 
 // recorded tells whether an attachment may be alive: anything but the certainty that nothing is recorded of it.

@@ -72,7 +72,7 @@ func (r *repairing) inspect(ctx context.Context, dev bus.ID) (*homecoming, situa
 		return nil, situation{}, err
 	}
 	defer unlock()
-	out, is, err := r.orphan(dev)
+	out, is, err := r.taken(dev)
 	if err != nil || !is {
 		return nil, situation{}, err
 	}
@@ -114,13 +114,9 @@ func (r *repairing) strangers(ctx context.Context) error {
 		} else if known {
 			continue
 		}
-		var where []string
-		for _, h := range a.Held {
-			where = append(where, h.String())
-		}
 		r.found = append(r.found, Finding{
 			Kind: FindDevice, Object: "device " + a.Device.String(), Outcome: Noted,
-			Why: strings.Join(where, ", ") + ", and nothing is recorded of it",
+			Why: where(a) + ", and nothing is recorded of it",
 			Detail: "another program may have given it to a pod; if podfabric did and its state folder was emptied since, " +
 				"delete the pod, and the device comes home with its end",
 		})
@@ -145,12 +141,21 @@ func (r *repairing) known(ctx context.Context, dev bus.ID) (bool, error) {
 	if _, err = r.Records.LoadOut(dev); !errors.Is(err, record.ErrNotFound) {
 		return true, nil
 	}
-	if _, err = r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) {
-		return true, nil
+	if _, err = r.Records.Claimant(dev); !errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrStale) {
+		return true, nil // a stale one is a finding
 	}
 	now, err := r.host.Observe(ctx, attach.Query{Device: dev})
 	if err != nil {
 		return false, fmt.Errorf("observe %s: %w", dev, err)
 	}
 	return !attach.Hidden(now), nil
+}
+
+// where lists what of a function is where.
+func where(a attach.Astray) string {
+	var all []string
+	for _, h := range a.Held {
+		all = append(all, h.String())
+	}
+	return strings.Join(all, ", ")
 }

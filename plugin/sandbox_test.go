@@ -136,6 +136,13 @@ func TestHintOfTwoSandboxesWithoutADel(t *testing.T) {
 	}
 	must(t, os.RemoveAll(filepath.Join(m.dir, "run/attachments/second")))
 	m.repair(t)
+	if _, err := os.Stat(folder); err != nil {
+		t.Errorf("the pod lives, and has lost its hint with its records: %v", err)
+	}
+	for _, p := range []string{"pod1", "pod2"} {
+		m.KillNetNS(netnsOf(p))
+	}
+	m.repair(t)
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing is recorded of the pod, and its parts are there: %v", err)
 	}

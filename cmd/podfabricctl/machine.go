@@ -147,6 +147,11 @@ func (m *machine) Elsewhere(ctx context.Context) ([]attach.Astray, error) {
 	return m.kernel.Elsewhere(ctx)
 }
 
+// Interfaces lists the links in other namespaces.
+func (m *machine) Interfaces(ctx context.Context) ([]attach.Interface, error) {
+	return m.kernel.Interfaces(ctx)
+}
+
 // Scratch makes an empty network namespace.
 func (m *machine) Scratch(context.Context) (string, func(), error) { return rdmans.Scratch() }
 

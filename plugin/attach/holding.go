@@ -4,6 +4,7 @@ package attach
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -27,6 +28,13 @@ type Holding struct {
 type Astray struct {
 	Device bus.ID
 	Held   []Holding
+}
+
+// Interface is a link in a namespace that is not the host's, whatever made it.
+type Interface struct {
+	MAC   string       // aa:bb:cc:dd:ee:ff
+	Addrs []netip.Addr // of every scope
+	Held  Holding      // What is "interface net1"
 }
 
 // By texts name at most this many; a pod may have hundreds of processes.

@@ -64,3 +64,60 @@ func (s *Store) surelyDead(ctx context.Context, root *os.Root, key string, alive
 	}
 	return allDead(root, key, alive)
 }
+
+// Parts gives every part of every pod's hint that can be read. It takes no lock: a part is replaced as a whole.
+func (s *Store) Parts() ([]Fragment, error) {
+	root, err := os.OpenRoot(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.Root, cause(err))
+	}
+	defer func() { _ = root.Close() }()
+	keys, err := names(root, fragmentsDir)
+	if err != nil {
+		return nil, err
+	}
+	var all []Fragment
+	for _, key := range keys {
+		current, waiting, err := sandboxes(root, key)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range slices.Concat(current, waiting) {
+			parts, _, err := fragments(root, placeOf(key, c, waiting), c)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, parts...)
+		}
+	}
+	return all, nil
+}
+
+// Owners lists who has a part of a pod's hint, readable or not.
+func (s *Store) Owners(key string) ([]attach.Owner, error) {
+	root, err := os.OpenRoot(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open %s: %w", s.Root, cause(err))
+	}
+	defer func() { _ = root.Close() }()
+	return owners(root, key)
+}
+
+// PruneOne is Prune of one pod.
+func (s *Store) PruneOne(ctx context.Context, key string, alive func(attach.Owner) bool) error {
+	root, err := os.OpenRoot(s.Root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("open %s: %w", s.Root, cause(err))
+	}
+	defer func() { _ = root.Close() }()
+	return s.prune(ctx, root, key, alive)
+}

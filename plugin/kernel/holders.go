@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
 	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
@@ -166,6 +167,49 @@ func (k *Kernel) Elsewhere(ctx context.Context) ([]attach.Astray, error) {
 	}
 	slices.SortFunc(out, func(a, b attach.Astray) int { return strings.Compare(a.Device.String(), b.Device.String()) })
 	return out, errors.Join(err, s.Close())
+}
+
+// Interfaces lists the links in every namespace but the host's, with their addresses, and who keeps the namespace. Loopback is nobody's.
+func (k *Kernel) Interfaces(ctx context.Context) ([]attach.Interface, error) {
+	s, err := k.Open(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	var out []attach.Interface
+	scan := rdmans.Scan{Proc: k.Proc, Run: k.RunNetns, Deep: true}
+	err = s.each(ctx, scan, func(p *place, n rdmans.Namespace) error {
+		some, listErr := interfaces(p, n)
+		out = append(out, some...)
+		return listErr
+	})
+	return out, errors.Join(err, s.Close())
+}
+
+// interfaces lists those of one namespace.
+func interfaces(p *place, n rdmans.Namespace) ([]attach.Interface, error) {
+	links, err := p.links.List()
+	if err != nil {
+		return nil, err
+	}
+	var out []attach.Interface
+	for _, l := range links {
+		if l.Type == "loopback" {
+			continue
+		}
+		addrs, err := p.links.Addrs(l.Index)
+		if errors.Is(err, link.ErrNotFound) {
+			continue // gone since it was listed
+		}
+		if err != nil {
+			return nil, err
+		}
+		i := attach.Interface{MAC: l.MAC, Held: holding("interface "+l.Name, n)}
+		for _, a := range addrs {
+			i.Addrs = append(i.Addrs, a.Prefix.Addr())
+		}
+		out = append(out, i)
+	}
+	return out, nil
 }
 
 // strangers adds what one namespace has of functions.

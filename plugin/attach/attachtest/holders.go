@@ -106,6 +106,24 @@ func (k *Kernel) ReleaseNetNS(path string, looks int) {
 	})
 }
 
+// Interfaces lists the links in namespaces that are not the host's and that can be seen.
+func (k *Kernel) Interfaces(context.Context) ([]attach.Interface, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	var out []attach.Interface
+	for _, l := range k.links {
+		if l.ns == k.host || !l.ns.visible && len(l.ns.holders) == 0 {
+			continue
+		}
+		i := attach.Interface{MAC: l.address(), Held: k.holding("interface "+l.name, l.ns)}
+		for _, p := range l.addrs {
+			i.Addrs = append(i.Addrs, p.Addr())
+		}
+		out = append(out, i)
+	}
+	return out, nil
+}
+
 // Elsewhere lists the functions of which something is in a namespace that is not the host's and that can be seen.
 func (k *Kernel) Elsewhere(context.Context) ([]attach.Astray, error) {
 	k.mu.Lock()
