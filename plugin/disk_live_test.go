@@ -9,12 +9,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
 	types100 "github.com/containernetworking/cni/pkg/types/100"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 )
 
@@ -66,6 +68,20 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 	answered(t, m.add(t, next), 5, "free space")
 	m.same(t, "ADD on a full disk", added)
 	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "free space")
+	if text := plugin.Answer(m.plugin.Status(t.Context(), netconf.Raw{})).Details; strings.Contains(text, "free space") || !strings.Contains(text, "no space left") {
+		t.Errorf("the details repeat the remedy, or lack the cause: %q", text)
+	}
+	warned := func(what, right string) {
+		t.Helper()
+		for _, dry := range []bool{true, false} {
+			found := m.findings(t, dry)
+			if len(found) != 1 || found[0].Kind != plugin.FindState || found[0].Outcome != plugin.Left || !strings.Contains(found[0].Detail, right) {
+				t.Errorf("repair on a %s disk: %+v", what, found)
+			}
+		}
+		m.same(t, "repair on a "+what+" disk", added)
+	}
+	warned("full", "free space or inodes")
 	m.mustDel(t, r)
 	m.same(t, "DEL on a full disk", start)
 
@@ -86,6 +102,7 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 	answered(t, m.add(t, next), 5, "read-only")
 	m.same(t, "ADD on a read-only disk", added)
 	answered(t, m.plugin.Status(t.Context(), netconf.Raw{}), 50, "read-only")
+	warned("read-only", "read-write")
 	answered(t, m.del(t, r), 5, "read-only")
 	if at := m.where(3); at != home {
 		t.Errorf("after DEL on a read-only disk the devices are at %v, want %v", at, home)
@@ -106,6 +123,7 @@ func TestDiskInside(t *testing.T) { //nolint:paralleltest // it is alone in its 
 	}
 	answered(t, m.add(t, next), 5, "free space or inodes")
 	m.same(t, "ADD without inodes", added)
+	warned("disk without inodes on the", "free space or inodes")
 	m.mustDel(t, r)
 	m.same(t, "DEL without inodes", start)
 }

@@ -43,6 +43,7 @@ const (
 	FindHint       FindingKind = "hint"       // files of a pod without attachments
 	FindUverbs     FindingKind = "uverbs"     // a hole in the uverbs numbers
 	FindFile       FindingKind = "file"       // what a killed process left in the state folder
+	FindState      FindingKind = "state"      // the state folder cannot be written
 )
 
 // Outcome is what became of a finding.
@@ -85,7 +86,7 @@ func (p *Plugin) Repair(ctx context.Context, m Machine, dry bool) ([]Finding, er
 	r := &repairing{Plugin: p, machine: m, node: node, dry: dry, host: s, found: []Finding{}}
 	var errs []error
 	for _, look := range []func(context.Context) error{
-		r.attachments, r.claims, r.devices, r.leases, r.soft, r.names, r.hints, r.uverbs, r.files, r.strangers,
+		r.attachments, r.claims, r.devices, r.leases, r.soft, r.names, r.hints, r.uverbs, r.files, r.strangers, r.room,
 	} {
 		errs = append(errs, look(ctx))
 	}

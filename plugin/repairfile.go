@@ -4,11 +4,14 @@ package plugin
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/plugin/statedir"
 )
 
 // fileAge is how old a file must be to count as left behind: any that a process is at work on is younger.
@@ -49,4 +52,17 @@ func (r *repairing) clear(ctx context.Context, l record.Leftover) error {
 	}
 	defer unlock()
 	return r.Records.Clear(l)
+}
+
+// room warns of a state folder that cannot be written, since every ADD fails then.
+func (r *repairing) room(context.Context) error {
+	err := r.Records.Room()
+	disk := (*statedir.UnwritableError)(nil)
+	if !errors.As(err, &disk) {
+		return err
+	}
+	r.leave(Finding{
+		Kind: FindState, Object: disk.Path, Why: fmt.Sprintf("%v: every ADD on this node fails with code %d; DEL works", disk.Err, netconf.CodeIO),
+	}, disk.Remedy)
+	return nil
 }
