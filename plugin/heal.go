@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -65,7 +66,7 @@ func (a *adding) stale(ctx context.Context) (*record.Record, error) {
 	case err == nil && own.State == record.Done:
 		return nil, &netconf.Problem{
 			Code: netconf.CodeInvalid, Remedy: "DEL the attachment before adding it again",
-			Field: "attachment " + a.rec.Owner.String(), Found: "made at " + own.Created.String(),
+			Field: "attachment " + a.rec.Owner.String(), Found: "one that was made at " + own.Created.Format(time.RFC3339),
 		}
 	case err == nil:
 		return &own, nil // an ADD or DEL of this very attachment was cut short
@@ -170,7 +171,6 @@ func (a *adding) lives(ctx context.Context, rec record.Record) (bool, error) {
 
 // heal clears a stale attachment by its own record's facts, never by what is seen now: names change on every way home.
 func (a *adding) heal(ctx context.Context, rec record.Record) error {
-	a.log.InfoContext(ctx, "healing a stale attachment", "of", rec.Owner.String(), "state", string(rec.State))
 	whole := rec.Before.Link != nil && rec.Before.Link.NS == attach.Host
 	if a.conf.Kind == netconf.KindChained && whole && rec.Device == a.rec.Device && !rec.NetNS.Same(a.session.PodNS()) {
 		// The plugin before has taken the netdev from home since, and what the PF holds for it is that plugin's too.
@@ -188,6 +188,7 @@ func (a *adding) heal(ctx context.Context, rec record.Record) error {
 		}
 	}
 	if err == nil {
+		a.log.InfoContext(ctx, "healed a stale attachment", "of", rec.Owner.String(), "state", string(rec.State))
 		return nil
 	}
 	holder, claimErr := a.Records.Claimant(rec.Device)

@@ -23,11 +23,28 @@ type outcome struct {
 
 // stillAway says what is away and who keeps it.
 func (o outcome) stillAway() string {
-	text := strings.Join(o.away, ", ")
+	away := make([]string, 0, len(o.away))
+	for _, a := range o.away {
+		away = append(away, called(a, o.by))
+	}
+	text := strings.Join(away, ", ")
 	if by := attach.HeldBy(o.by); by != "" {
 		text += ", " + by
 	}
 	return text
+}
+
+// called gives a netdev that is away the name too by which it is found where it is.
+func called(away string, held []attach.Holding) string {
+	const netdev = "netdev "
+	home, of, _ := strings.Cut(away, " of ")
+	for _, h := range held {
+		there, dev, is := strings.Cut(h.What, " of ")
+		if is && dev == of && there != home && strings.HasPrefix(home, netdev) && strings.HasPrefix(there, netdev) {
+			return there + " (" + strings.TrimPrefix(home, netdev) + " at home) of " + of
+		}
+	}
+	return away
 }
 
 // holders says who keeps what is away, with time of its own. That it could not be found out is no reason to fail, and what was found
