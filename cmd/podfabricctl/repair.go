@@ -66,14 +66,21 @@ func repair(ctx context.Context, r repairer, s streams, dry, asJSON bool) error 
 var errRoot = errors.New("run it as root: network namespaces and /run/podfabric are closed to others")
 
 func printFindings(w io.Writer, found []plugin.Finding) {
-	if !slices.ContainsFunc(found, func(f plugin.Finding) bool { return f.Outcome != plugin.Noted }) {
+	switch more := slices.ContainsFunc(found, func(f plugin.Finding) bool { return f.Outcome != plugin.Noted }); {
+	case len(found) == 0:
 		fmt.Fprintln(w, "nothing to repair")
+	case !more:
+		fmt.Fprintf(w, "nothing that repair may touch; %d noted:\n", len(found))
 	}
 	for _, f := range found {
 		fmt.Fprintf(w, "%s: %s\n", f.Object, printable(f.Why))
 		switch {
+		case f.Outcome == plugin.Planned && f.Detail != "":
+			fmt.Fprintf(w, "    would %s %s\n", f.Action, printable(f.Detail))
 		case f.Outcome == plugin.Planned:
 			fmt.Fprintf(w, "    would %s\n", f.Action)
+		case f.Outcome == plugin.Left && f.Action != "":
+			fmt.Fprintf(w, "    not finished (%s): %s\n", f.Action, printable(f.Detail))
 		case f.Detail != "" && f.Action != "":
 			fmt.Fprintf(w, "    %s (%s): %s\n", f.Outcome, f.Action, printable(f.Detail))
 		case f.Detail != "":

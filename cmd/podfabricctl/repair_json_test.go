@@ -32,6 +32,10 @@ func everyOutcome() []plugin.Finding {
 			Action: "set vlan of vf 3 of 0000:3b:00.0: 100 qos 0 proto 802.1q -> 0 qos 0 proto 802.1q",
 		},
 		{
+			Kind: plugin.FindAttachment, Object: "attachment 4c92/net1", Outcome: plugin.Planned, Action: action, Detail: "once sleep (pid 441) ends",
+			Why: "of pod team-a/train-3, network rail0, vf of 0000:3b:00.7: its network namespace is gone, and no DEL came",
+		},
+		{
 			Kind: plugin.FindDevice, Object: "device 0000:3b:00.6", Outcome: plugin.Noted,
 			Why:    "netdev net1 is in net:[4026532247], held by mount /run/netns/cni-7, pause (pid 90), and nothing is recorded of it",
 			Detail: "another program may have given it to a pod",
@@ -81,8 +85,9 @@ func TestRepairText(t *testing.T) {
 	}
 	var stdout, stderr strings.Builder
 	s := streams{strings.NewReader(""), &stdout, &stderr}
-	noted := &brokenNode{noted: everyOutcome()[3:4]}
-	if code := finish(t.Context(), newRepair(noted, s), nil, s); code != 0 || !strings.HasPrefix(stdout.String(), "nothing to repair\n") {
+	noted := &brokenNode{noted: everyOutcome()[4:5]}
+	const first = "nothing that repair may touch; 1 noted:\ndevice 0000:3b:00.6: "
+	if code := finish(t.Context(), newRepair(noted, s), nil, s); code != 0 || !strings.HasPrefix(stdout.String(), first) {
 		t.Errorf("exit code %d: %s", code, stdout.String())
 	}
 }

@@ -86,7 +86,7 @@ func TestStateLost(t *testing.T) {
 	node.Run(t, "rdma", "dev", "set", ib, "netns", pod.Name)
 	node.Run(t, "ip", "link", "set", netdev, "netns", pod.Name, "name", "net1")
 	moved := cni.Look(t)
-	says(t, "0", "repair --dry-run", "nothing to repair", "device "+vf, "noted", "mount "+pod.Path)
+	says(t, "0", "repair --dry-run", "nothing that repair may touch", "device "+vf, "noted", "mount "+pod.Path)
 	says(t, "0", "repair", "noted")
 	moved.Unchanged(t)
 	cni.Call{Conf: network(vf, "10.9.0.8/24"), ContainerID: "next", NetNS: node.NewNS(t).Path}.AddFails(t, 11, "mount "+pod.Path)
