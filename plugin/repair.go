@@ -6,11 +6,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
@@ -65,7 +63,7 @@ type Finding struct {
 	Why     string      `json:"why"`
 	Action  string      `json:"action"` // imperative; empty when repair has none
 	Outcome Outcome     `json:"outcome"`
-	Detail  string      `json:"detail"`
+	Detail  string      `json:"detail"` // of what is planned: what it waits for
 }
 
 // Repair finds what kills, lost DELs and dead namespaces have left on the node, and puts it right unless dry is set. It may run
@@ -141,121 +139,4 @@ func (r *repairing) leave(f Finding, why string) {
 func (r *repairing) spare(f Finding, why string) {
 	f.Action = ""
 	r.leave(f, why)
-}
-
-// attachments releases those that nobody will release any more.
-func (r *repairing) attachments(ctx context.Context) error {
-	records, errs := r.Records.List()
-	var failed []error
-	for _, err := range errs {
-		unreadable := (*record.UnreadableError)(nil)
-		if !errors.As(err, &unreadable) {
-			failed = append(failed, err)
-			continue
-		}
-		r.leave(Finding{Kind: FindRecord, Object: unreadable.File, Why: unreadable.Reason},
-			"nobody can tell whether its pod lives; delete the pod, whose DEL brings home what the claim tells, or remove the file if there is none")
-	}
-	for _, rec := range records {
-		why, err := r.dead(ctx, rec)
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if why == "" || rec.State == record.Deleting && r.ends(ctx, rec) {
-			continue
-		}
-		r.settle(ctx, Finding{
-			Kind: FindAttachment, Object: "attachment " + rec.Owner.String(),
-			Why:    fmt.Sprintf("of pod %s, network %s, %s of %s: %s", rec.Pod, rec.Network, rec.Kind, rec.Subject(), why),
-			Action: actionFor(rec),
-		}, func(ctx context.Context) (string, error) { return r.finishAttachment(ctx, rec) })
-	}
-	return errors.Join(failed...)
-}
-
-// deletePatience is how long a DEL that is under way gets to end before its attachment counts as left behind.
-const deletePatience = time.Second
-
-// actionFor says what clearing an attachment comes to. Of a link on a master nothing was taken from home.
-func actionFor(rec record.Record) string {
-	if rec.Master.Index != 0 {
-		return "remove its link, free its addresses, drop its hint and its record"
-	}
-	return "bring its device home, free its addresses, drop its hint and its record"
-}
-
-// ends waits for a DEL that may be under way.
-func (r *repairing) ends(ctx context.Context, rec record.Record) bool {
-	ctx, cancel := context.WithTimeout(ctx, deletePatience)
-	defer cancel()
-	for pause(ctx) == nil {
-		if now, err := r.Records.Load(rec.Owner); err != nil || now.State != record.Deleting {
-			return true
-		}
-	}
-	return false
-}
-
-// dead says why an attachment has nobody left to release it; empty when it has, or may have.
-func (r *repairing) dead(ctx context.Context, rec record.Record) (string, error) {
-	switch rec.State {
-	case record.Deleting:
-		return "its DEL was begun and not finished", nil
-	case record.Returning:
-		return "its DEL ended before everything was home or given back", nil
-	case record.Intent, record.Done:
-	}
-	lives, err := r.lives(ctx, rec)
-	switch {
-	case err != nil:
-		return "", err
-	case !lives:
-		return "its network namespace is gone, and no DEL came", nil
-	case rec.State == record.Done:
-		return "", nil
-	}
-	// An ADD ends by the node's deadline and has undoLimit to take itself back.
-	if age := r.Now().Sub(rec.Created); age >= r.node.Deadline+undoLimit {
-		return fmt.Sprintf("its ADD was begun %s ago and neither finished nor undone", age.Round(time.Second)), nil
-	}
-	return "", nil
-}
-
-// lives tells whether the namespace of a record is still the one that it means.
-func (r *repairing) lives(ctx context.Context, rec record.Record) (bool, error) {
-	s, err := r.Open(ctx, rec.NetNS.Path)
-	if errors.Is(err, attach.ErrNoNetNS) || errors.Is(err, attach.ErrOwnNetNS) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("open the network namespace of %s: %w", rec.Owner, err)
-	}
-	return s.PodNS().Same(rec.NetNS), s.Close()
-}
-
-func (r *repairing) finishAttachment(ctx context.Context, rec record.Record) (string, error) {
-	unlock, err := r.locked(ctx, rec.Owner, rec.Device, repairVerb)
-	if err != nil {
-		return "", err
-	}
-	now, err := r.Records.Load(rec.Owner)
-	var why string
-	if err == nil {
-		why, err = r.dead(ctx, now)
-	}
-	unlock()
-	switch {
-	case errors.Is(err, record.ErrNotFound), err == nil && why == "":
-		return "", errSettled
-	case err != nil:
-		return "", fmt.Errorf("look at the record of %s again: %w", rec.Owner, err)
-	}
-	if left, looked := r.answers(ctx, now); looked != nil || left != "" {
-		return left, looked
-	}
-	out, err := r.release(ctx, now, now.NetNS.Path, repairVerb)
-	if err != nil || len(out.away) == 0 {
-		return "", err
-	}
-	return out.left(), nil
 }

@@ -327,8 +327,23 @@ func TestRepairLeaves(t *testing.T) {
 			t.Helper()
 			d.add(t, vfAddr(softVF), `,"rdma":{"softRoCE":true}`)
 		}, nil, ""},
-		{"an ADD that may still run", intent(0), nil, ""},
-		{"an ADD that may still be undoing itself", intent(netconf.DefaultDeadline + 5*time.Second), nil, ""},
+		{"an ADD that may still run", intent(0), []string{"attachment attachment pod1/net1: left"}, "may still run; look again in "},
+		{
+			"an ADD that may still be undoing itself", intent(netconf.DefaultDeadline + 5*time.Second),
+			[]string{"attachment attachment pod1/net1: left"},
+			"look again in 4s", // ten seconds for undoing, of which five are over, and one for which repair waited
+		},
+		{"its function is gone", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.add(t, vfAddr(softVF), `,"rdma":{"mode":"off"}`)
+			d.RemoveFunction(vfAddr(softVF))
+		}, []string{"attachment attachment pod1/net1: left"}, "delete the pod"},
+		{"its function was made anew", func(t *testing.T, d *damaged) {
+			t.Helper()
+			d.add(t, vfAddr(softVF), `,"rdma":{"mode":"off"}`)
+			d.RemoveFunction(vfAddr(softVF))
+			d.AddVF(attachtest.VF{ID: vfAddr(softVF), PF: vfAddr(0).PCI, Number: 3, Link: "eth9"})
+		}, []string{"attachment attachment pod1/net1: left"}, "delete the pod"},
 		{"a record that cannot be read", func(t *testing.T, d *damaged) {
 			t.Helper()
 			d.add(t, vfAddr(2), "")

@@ -42,20 +42,27 @@ func (r *repairing) leases(ctx context.Context) error {
 		if _, err := r.Records.Load(owner); !errors.Is(err, record.ErrNotFound) {
 			continue // readable or not, it is the record's
 		}
-		why, err := r.survivor(ctx, owner)
-		switch {
-		case err != nil:
-			failed = append(failed, err)
-		case why == "":
-			r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.free(ctx, owner) })
-		default:
-			still, err := r.leased(ctx, owner)
-			if failed = append(failed, err); still {
-				r.spare(f, why)
-			}
-		}
+		failed = append(failed, r.disowned(ctx, f, owner))
 	}
 	return errors.Join(failed...)
+}
+
+// disowned frees the addresses of an owner that is not recorded, unless its pod may live.
+func (r *repairing) disowned(ctx context.Context, f Finding, owner attach.Owner) error {
+	why, err := r.survivor(ctx, owner)
+	if err != nil {
+		return err
+	}
+	still, err := r.leased(ctx, owner)
+	switch {
+	case err != nil:
+		return err
+	case still && why != "":
+		r.spare(f, why)
+	case still:
+		r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.free(ctx, owner) })
+	}
+	return nil
 }
 
 // free holds the attachment's lock, under which an ADD of it records itself.

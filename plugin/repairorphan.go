@@ -44,8 +44,12 @@ func (r *repairing) device(ctx context.Context, dev bus.ID) error {
 		f.Why = was
 		r.leave(f, s.living+"; delete the pod: the device comes home with its end, and the next ADD or repair puts it right")
 	case len(s.away) > 0:
-		f.Why = was + "; away is " + outcome{away: s.away, by: r.holders(ctx, h.session, h.query())}.stillAway()
+		held := r.holders(ctx, h.session, h.query())
+		f.Why = was + "; away is " + outcome{away: s.away, by: held}.stillAway()
 		f.Action = "wait for it and put it right"
+		if r.dry {
+			f.Detail = once(held)
+		}
 		r.settle(ctx, f, func(ctx context.Context) (string, error) { return r.bringHome(ctx, h) })
 	case s.obstacle != "":
 		f.Why = was
