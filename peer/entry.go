@@ -85,12 +85,20 @@ func (j *judge) fixed(e Entry) {
 			j.warn(v, field, "%s %s is function 0, a physical function: moving it takes the host's own NIC; and one "+
 				"node's PCI address is written for all nodes", field, v.Show())
 		case e.Type == Ours && !j.n.Definition:
-			j.note(v, field, "%s %s is one node's PCI address, and one pod at a time can have it", field, v.Show())
+			j.note(v, field, "%s %s is one node's %s, and one pod at a time can have it", field, v.Show(), identifier(v.Text))
 		default:
-			j.warn(v, field, "%s %s: one node's PCI address is written for all nodes, and one pod at a time can have it; "+
-				"a resourceName annotation brings a free device", field, v.Show())
+			j.warn(v, field, "%s %s: one node's %s is written for all nodes, and one pod at a time can have it; "+
+				"a resourceName annotation brings a free device", field, v.Show(), identifier(v.Text))
 		}
 	}
+}
+
+// identifier says what a device is named by.
+func identifier(device string) string {
+	if auxDevice.MatchString(device) {
+		return "sub-function"
+	}
+	return "PCI address"
 }
 
 // needsDevice refuses a plugin that gets none.

@@ -36,6 +36,7 @@ func ourRows() [][4]string {
 		{ours(`"hwaddr":"02:00:00:00:00:01",`), "w", "hwaddr", "one node's device"},
 		{ours(`"deviceID":"0000:3b:00.2",`), "note", "deviceID", "has no effect: Multus puts"},
 		{ours(`"deviceID":"0000:3b:00.2",`), "bare note", "deviceID", "one node's PCI address"},
+		{ours(`"deviceID":"mlx5_core.sf.4",`), "bare note", "deviceID", "is one node's sub-function"},
 		{ours(`"pciBusID":"0000:3b:00.2",`), "bare note", "pciBusID", "one node's PCI address"},
 		{ours(`"deviceID":"0000:3b:00.0",`), "bare w", "deviceID", "function 0"},
 		{head + `"type":"podfabric","ipam":{"type":"range","subnet":"10.0.0.0/24","scope":"node","defaultRoute":true}}`, "w", "ipam.defaultRoute", "default route on a secondary network"},
