@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -83,14 +84,27 @@ func newRoot(m *machine, s streams) *cobra.Command {
 		Long: "podfabricctl " + version + ": the operator's tool of podfabric, the CNI plugin that gives a pod an SR-IOV function and its\n" +
 			"RDMA device. It works on the node that it runs on, as root.\n\n" +
 			"Exit codes: 0 fine, 1 findings or a refusal, 2 wrong usage, unreadable input, or nothing could be looked at.",
-		Args:              cobra.NoArgs,
+		Args:              noVerb,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
+	root.SuggestionsMinimumDistance = 2 // letters that may be wrong
 	root.PersistentFlags().StringVar(&m.root, "root", "", "look for the files of the node below this folder")
 	if err := root.PersistentFlags().MarkHidden("root"); err != nil {
 		panic(err) // the flag was made one line above
 	}
 	root.AddCommand(newVersion(s), newShow(m, s), newMode(m, s), newValidate(m, s), newCheck(m, s), newRepair(m, s), newRecord(m, s))
 	return root
+}
+
+// noVerb refuses a word that is no verb, and names those that may have been meant.
+func noVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	meant := ";"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		meant = ", is " + strings.Join(near, " or ") + " meant?"
+	}
+	return fmt.Errorf("unknown command %q%s podfabricctl --help lists them", args[0], meant)
 }
