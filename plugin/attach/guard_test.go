@@ -161,7 +161,7 @@ func refusals() []refusal {
 		},
 		{
 			"uverbs would shift", func(_ *C, _ *N, f *F) { f.Uverbs = []int{0, 2, 3} },
-			netconf.CodeUverbs, "delete the pod and run podfabricctl repair", "RDMA device mlx5_4 of 0000:3b:10.0",
+			netconf.CodeUverbs, "delete the pod, then run podfabricctl repair", "RDMA device mlx5_4 of 0000:3b:10.0",
 			"uverbs2, which would become uverbs1 while the container was given /dev/infiniband/uverbs2", "free number below",
 		},
 		{

@@ -155,7 +155,7 @@ func chainRefusals() []kindRefusal {
 		}},
 		{behindVF, refusal{
 			"uverbs would shift, chained", func(_ changeConf, _ changeNode, f changeFact) { f.Uverbs = []int{0, 2} },
-			netconf.CodeUverbs, "delete the pod and run podfabricctl repair", "RDMA device mlx5_4 of 0000:3b:10.0",
+			netconf.CodeUverbs, "delete the pod, then run podfabricctl repair", "RDMA device mlx5_4 of 0000:3b:10.0",
 			"uverbs2, which would become uverbs1 while the container was given /dev/infiniband/uverbs2", "free number below",
 		}},
 		{behindVeth, refusal{

@@ -182,9 +182,10 @@ func uverbsShift(f Facts) *netconf.Problem {
 		return nil
 	}
 	return &netconf.Problem{
-		Code:   netconf.CodeUverbs,
-		Remedy: "delete the pod and run podfabricctl repair on the node, which closes the hole in the uverbs numbers",
-		Field:  "RDMA device " + f.RDMA.Name + " of " + f.Function.ID.String(),
+		Code: netconf.CodeUverbs,
+		Remedy: "delete the pod, then run podfabricctl repair on the node, which closes the hole in the uverbs numbers; " +
+			"if the hole closes by itself, the runtime's next try succeeds",
+		Field: "RDMA device " + f.RDMA.Name + " of " + f.Function.ID.String(),
 		Found: fmt.Sprintf("uverbs%d, which would become uverbs%d while the container was given /dev/infiniband/uverbs%d",
 			f.RDMA.Uverbs, next, f.RDMA.Uverbs),
 		Right: "no free number below its own",
