@@ -85,7 +85,10 @@ func Answer(err error) *types.Error {
 		return answer(code, "look at the address management plugin "+failed.Plugin, err.Error())
 	}
 	if disk := (*statedir.UnwritableError)(nil); errors.As(err, &disk) {
-		return answer(netconf.CodeIO, disk.Remedy, err.Error())
+		return answer(netconf.CodeIO, disk.Remedy, strings.Replace(err.Error(), ": "+disk.Remedy, "", 1)) // said once is enough
+	}
+	if unreadable := (*record.UnreadableError)(nil); errors.As(err, &unreadable) {
+		return answer(netconf.CodeIO, unreadable.Remedy(), err.Error())
 	}
 	for _, r := range remedies() {
 		if errors.Is(err, r.is) {

@@ -12,7 +12,6 @@ import (
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/delegate"
 	"github.com/podfabric/podfabric/plugin/record"
-	"github.com/podfabric/podfabric/plugin/statedir"
 )
 
 // GC deletes the attachments of this network that the runtime does not list. Without a list it does nothing, and a living
@@ -104,10 +103,7 @@ func asked(t netconf.Teardown) delegate.Call {
 
 func unavailable(err error) error {
 	a := Answer(err)
-	if disk := (*statedir.UnwritableError)(nil); errors.As(err, &disk) && disk.Err != nil {
-		return &netconf.Problem{Code: netconf.CodeUnavailable, Remedy: a.Msg, Field: disk.Path, Err: disk.Err}
-	}
-	return &netconf.Problem{Code: netconf.CodeUnavailable, Remedy: a.Msg, Found: a.Details}
+	return &netconf.Problem{Code: netconf.CodeUnavailable, Remedy: a.Msg, Err: errors.New(a.Details)}
 }
 
 // want is what a record promises.

@@ -66,7 +66,7 @@ func (a *adding) stale(ctx context.Context) (*record.Record, error) {
 	case err == nil && own.State == record.Done:
 		return nil, &netconf.Problem{
 			Code: netconf.CodeInvalid, Remedy: "DEL the attachment before adding it again",
-			Field: "attachment " + a.rec.Owner.String(), Found: "one that was made at " + own.Created.Format(time.RFC3339),
+			Field: "attachment " + a.rec.Owner.String(), Found: "one that was made at " + own.Created.UTC().Format(time.RFC3339),
 		}
 	case err == nil:
 		return &own, nil // an ADD or DEL of this very attachment was cut short
@@ -128,15 +128,29 @@ func (a *adding) lost(ctx context.Context, holder attach.Owner, cause error) (*r
 		return nil, nil //nolint:nilnil // Guard says where the device is
 	}
 	if !home {
-		return nil, &netconf.Problem{
-			Code:   netconf.CodeTryLater,
-			Remedy: "delete the pod that has the device, or ask for another device",
-			Field:  "deviceID",
-			Found:  fmt.Sprintf("%s, owned by container %s, interface %s", a.rec.Device, holder.ContainerID, holder.IfName),
-			Err:    cause,
-		}
+		return nil, a.unreadable(holder, cause)
 	}
 	return &rec, nil
+}
+
+// unreadable refuses a device that is out and whose record cannot be read.
+func (a *adding) unreadable(holder attach.Owner, cause error) error {
+	p := &netconf.Problem{
+		Code: netconf.CodeTryLater, Remedy: "delete the pod that has the device, or ask for another device", Field: "deviceID",
+		Found: fmt.Sprintf("%s, owned by container %s, interface %s, whose record cannot be read", a.rec.Device, holder.ContainerID, holder.IfName),
+		Err:   cause,
+	}
+	known := (*record.UnreadableError)(nil)
+	if !errors.As(cause, &known) || known.Owner != holder {
+		return p
+	}
+	p.Remedy, p.Err = known.Remedy()+", or ask for another device", nil
+	if known.Pod.Name != "" {
+		p.Found = fmt.Sprintf("%s, owned by pod %s (container %s, interface %s), whose record cannot be read",
+			a.rec.Device, known.Pod, holder.ContainerID, holder.IfName)
+	}
+	p.Found += fmt.Sprintf(" (%s: %s)", known.File, known.Reason)
+	return p
 }
 
 // alive fails when the namespace of rec still lives: its device is in use, or an ADD of it is under way.

@@ -41,19 +41,10 @@ var (
 	ErrOwner = errors.New("not usable as a file name")
 	// ErrUnwritable: the folder or its file system cannot be written. The error is a *statedir.UnwritableError.
 	ErrUnwritable = statedir.ErrUnwritable
+
+	// errNewer begins the reason of a record that a newer version wrote.
+	errNewer = errors.New("a newer podfabric wrote it")
 )
-
-// UnreadableError is ErrUnreadable with the file and the reason.
-type UnreadableError struct {
-	File   string
-	Reason string
-}
-
-// Error names file and reason.
-func (e *UnreadableError) Error() string { return fmt.Sprintf("read record %s: %s", e.File, e.Reason) }
-
-// Unwrap gives ErrUnreadable.
-func (e *UnreadableError) Unwrap() error { return ErrUnreadable }
 
 // ClaimedError is ErrClaimed with who holds the device.
 type ClaimedError struct {
@@ -142,7 +133,7 @@ func Decode(text []byte) (Record, error) {
 	case head.Version == nil:
 		return Record{}, errors.New("it has no version, so podfabric did not write it")
 	case *head.Version > Version && (head.Compatible < 1 || head.Compatible > Version):
-		return Record{}, fmt.Errorf("a newer podfabric wrote it: its version is %d, this program knows %d", *head.Version, Version)
+		return Record{}, newer(*head.Version)
 	case *head.Version < 1:
 		return Record{}, fmt.Errorf("its version is %d, which never was", *head.Version)
 	}

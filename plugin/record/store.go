@@ -120,9 +120,9 @@ func (s *Store) load(root *os.Root, o attach.Owner) (Record, error) {
 	r, err := Decode(text)
 	switch {
 	case err != nil:
-		return Record{}, &UnreadableError{File: s.path(fileOf(o)), Reason: err.Error()}
+		return Record{}, s.unreadable(o, text, err)
 	case r.Owner != o:
-		return Record{}, &UnreadableError{File: s.path(fileOf(o)), Reason: "it is the record of another attachment, " + r.Owner.String()}
+		return Record{}, s.unreadable(o, nil, errors.New("it is the record of another attachment, "+r.Owner.String()))
 	}
 	return r, nil
 }
