@@ -45,7 +45,7 @@ func (p *Plugin) Check(ctx context.Context, raw netconf.Raw) error {
 	}
 	return &netconf.Problem{
 		Code: netconf.CodeDevice, Remedy: "delete the pod and let it be made again: its attachment is not what it was",
-		Field: "attachment " + owner.String(), Found: strings.Join(lost, ", "),
+		Field: "attachment " + owner.String(), Err: errors.New(strings.Join(lost, ", ")),
 	}
 }
 
@@ -65,24 +65,31 @@ func (p *Plugin) checkAddresses(ctx context.Context, rec record.Record, t netcon
 	return nil
 }
 
+// another is why a path tells nothing of the pod.
+const another = "the path of the pod's network namespace leads to another one now"
+
 // Inspect compares a record with what is there now: what is lost, and what is worth a warning.
 func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // tells the lists apart
 	if rec.State != record.Done {
-		return []string{"it is in state " + string(rec.State) + ", so an ADD or DEL of it was cut short or is at work"}, nil, nil
+		text, err := p.unfinished(ctx, rec)
+		return []string{text}, nil, err
 	}
 	s, err := p.Open(ctx, rec.NetNS.Path)
 	if errors.Is(err, attach.ErrNoNetNS) {
-		return []string{"the pod's network namespace is gone"}, nil, nil
+		text, err := p.gone(ctx, rec, "the path of the pod's network namespace is gone")
+		return []string{text}, nil, err
 	}
 	if errors.Is(err, attach.ErrOwnNetNS) {
-		return []string{"the pod's network namespace is another one now"}, nil, nil
+		text, err := p.gone(ctx, rec, another)
+		return []string{text}, nil, err
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
 	}
 	defer func() { _ = s.Close() }()
 	if !s.PodNS().Same(rec.NetNS) {
-		return []string{"the pod's network namespace is another one now"}, nil, nil
+		text, err := p.gone(ctx, rec, another)
+		return []string{text}, nil, err
 	}
 	now, err := s.Observe(ctx, query(rec))
 	if err != nil {

@@ -66,7 +66,7 @@ func TestInodeUsedAgainCheck(t *testing.T) {
 	t.Parallel()
 	m, dead, _ := inodeUsedAgain(t, request{pod: "pod1", of: otherPF(), keys: `"link":"macvlan","master":"ens2f0"`})
 	err := m.plugin.Check(t.Context(), dead)
-	if err == nil || !strings.Contains(err.Error(), "another one now") {
+	if err == nil || !strings.Contains(err.Error(), "leads to another one now") {
 		t.Errorf("CHECK: %v", err)
 	}
 }
