@@ -105,6 +105,19 @@ func (m *machine) Records() ([]record.Record, []error) {
 	return record.New(m.path(plugin.StateDir)).List()
 }
 
+// Unrecorded lists the devices that an attachment took from home and whose record is lost.
+func (m *machine) Unrecorded(ctx context.Context) ([]plugin.Unrecorded, error) {
+	return m.plugin(io.Discard).Unrecorded(ctx)
+}
+
+// Gone tells what an attachment hangs on and is no more.
+func (m *machine) Gone(ctx context.Context, rec record.Record) (string, error) {
+	return m.plugin(io.Discard).Gone(ctx, rec)
+}
+
+// Room tells whether a record could be written.
+func (m *machine) Room() error { return record.New(m.path(plugin.StateDir)).Room() }
+
 // Node reads the node's settings.
 func (m *machine) Node() (netconf.Node, error) { return plugin.ReadNode(m.path(netconf.NodePath)) }
 

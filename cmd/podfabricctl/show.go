@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans"
@@ -24,6 +25,9 @@ type shower interface {
 	Inventory(ctx context.Context) ([]kernel.Device, error)
 	AtHome() ([]sysfs.Function, error)
 	Records() ([]record.Record, []error)
+	Unrecorded(ctx context.Context) ([]plugin.Unrecorded, error)
+	Gone(ctx context.Context, rec record.Record) (string, error)
+	Room() error
 	Privileged() bool
 	Now() time.Time
 }
@@ -45,7 +49,7 @@ func newShow(n shower, s streams) *cobra.Command {
 				return printJSON(s.out, v)
 			}
 			for _, w := range v.Warnings {
-				fmt.Fprintln(s.err, "podfabricctl:", w)
+				fmt.Fprintln(s.err, "podfabricctl:", printable(w))
 			}
 			return v.print(s.out)
 		},
@@ -61,14 +65,10 @@ func look(ctx context.Context, n shower) (nodeView, error) {
 		return nodeView{}, err
 	}
 	v := nodeView{Mode: mode, Devices: []deviceView{}, Attachments: []attachmentView{}, Warnings: []string{}}
-	var records []record.Record
+	var k known
 	var devices []kernel.Device
 	if n.Privileged() {
-		var errs []error
-		records, errs = n.Records()
-		for _, err := range errs {
-			v.Warnings = append(v.Warnings, err.Error())
-		}
+		k = v.recorded(ctx, n)
 		devices, err = n.Inventory(ctx)
 	} else {
 		v.Warnings = append(v.Warnings, "run it as root: devices in pods, their owners and all attachments are missing here")
@@ -77,13 +77,47 @@ func look(ctx context.Context, n shower) (nodeView, error) {
 	if err != nil {
 		return nodeView{}, err
 	}
-	for _, d := range devices {
-		v.Devices = append(v.Devices, viewDevice(d, records))
+	for _, r := range k.records {
+		a := viewAttachment(r, n.Now())
+		if r.State == record.Done || r.State == record.Intent {
+			gone, err := n.Gone(ctx, r)
+			if err != nil {
+				v.Warnings = append(v.Warnings, err.Error())
+			}
+			a.Gone = orNull(gone)
+		}
+		v.Attachments = append(v.Attachments, a)
 	}
-	for _, r := range records {
-		v.Attachments = append(v.Attachments, viewAttachment(r, n.Now()))
+	for _, d := range devices {
+		v.Devices = append(v.Devices, v.viewDevice(d, k.records))
 	}
 	return v, nil
+}
+
+// recorded gives what is known of attachments, and adds the warnings.
+func (v *nodeView) recorded(ctx context.Context, n shower) known {
+	records, errs := n.Records()
+	lost, err := n.Unrecorded(ctx)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	k := gather(records, errs, lost)
+	for _, err := range k.errs {
+		v.Warnings = append(v.Warnings, err.Error())
+	}
+	for _, r := range k.records {
+		switch {
+		case r.State == unrecorded:
+			v.Warnings = append(v.Warnings, fmt.Sprintf("device %s of pod %s (container %s, interface %s): %s",
+				r.Device, r.Pod, r.Owner.ContainerID, r.Owner.IfName, k.said[r.Owner]))
+		case k.said[r.Owner] != "":
+			v.Warnings = append(v.Warnings, k.said[r.Owner])
+		}
+	}
+	if err := n.Room(); err != nil {
+		v.Warnings = append(v.Warnings, "every ADD will be refused: "+err.Error())
+	}
+	return k
 }
 
 // modeWord is the mode, "none" without an RDMA subsystem.

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/kernel"
 	"github.com/podfabric/podfabric/plugin/record"
@@ -31,7 +32,15 @@ type shownNode struct {
 	broken  []error
 	mode    rdmans.Mode
 	user    bool
+
+	lost []plugin.Unrecorded
+	gone map[string]string // by container
+	room error
 }
+
+func (n *shownNode) Unrecorded(context.Context) ([]plugin.Unrecorded, error)      { return n.lost, nil }
+func (n *shownNode) Gone(_ context.Context, r record.Record) (string, error) { return n.gone[r.Owner.ContainerID], nil }
+func (n *shownNode) Room() error                                                  { return n.room }
 
 func (n *shownNode) Mode() (rdmans.Mode, error) {
 	if n.mode == "" {
@@ -234,7 +243,7 @@ func TestShowUnprivileged(t *testing.T) {
 func TestAge(t *testing.T) {
 	t.Parallel()
 	for seconds, want := range map[int64]string{-5: "0s", 0: "0s", 119: "119s", 120: "2m", 7199: "119m", 7200: "2h", 172799: "47h", 172800: "2d"} {
-		if got := age(seconds); got != want {
+		if got := age(&seconds); got != want {
 			t.Errorf("age(%d) = %s, want %s", seconds, got, want)
 		}
 	}

@@ -67,18 +67,20 @@ type ownerView struct {
 	ContainerID string `json:"containerID"`
 	Interface   string `json:"interface"`
 	State       string `json:"state"`
+	// Gone: what it hangs on and is no more, "pod" or "function"; null: nothing, or its state says enough.
+	Gone *string `json:"gone"`
 }
 
 type attachmentView struct {
 	ownerView
-	Device     string    `json:"device"`
-	Kind       string    `json:"kind"`
-	NetNS      string    `json:"netns"`
-	Addresses  []string  `json:"addresses"`
-	RDMA       string    `json:"rdma"` // moved, soft, stays, none
-	Created    time.Time `json:"created"`
-	AgeSeconds int64     `json:"ageSeconds"`
-	Warnings   []string  `json:"warnings"`
+	Device     string     `json:"device"`
+	Kind       string     `json:"kind"`
+	NetNS      string     `json:"netns"`
+	Addresses  []string   `json:"addresses"`
+	RDMA       string     `json:"rdma"`    // moved, soft, stays, none, unknown
+	Created    *time.Time `json:"created"` // null, as the age is, without a record that can be read
+	AgeSeconds *int64     `json:"ageSeconds"`
+	Warnings   []string   `json:"warnings"`
 }
 
 func viewOwner(r record.Record) ownerView {
@@ -87,7 +89,7 @@ func viewOwner(r record.Record) ownerView {
 	}
 }
 
-func viewDevice(d kernel.Device, records []record.Record) deviceView {
+func (n nodeView) viewDevice(d kernel.Device, records []record.Record) deviceView {
 	v := deviceView{
 		Type: "function", Driver: orNull(d.Driver), TotalVFs: d.TotalVFs, NumVFs: d.NumVFs, Netdevs: []linkView{}, RDMA: []rdmaView{},
 	}
@@ -124,6 +126,11 @@ func viewDevice(d kernel.Device, records []record.Record) deviceView {
 	}
 	if r := ownerOf(d, records); r != nil {
 		owner := viewOwner(*r)
+		for _, a := range n.Attachments {
+			if a.ContainerID == owner.ContainerID && a.Interface == owner.Interface {
+				owner.Gone = a.Gone
+			}
+		}
 		v.Owner = &owner
 	}
 	return v
@@ -148,13 +155,19 @@ func holders(list []rdmans.Holder) []string {
 func viewAttachment(r record.Record, now time.Time) attachmentView {
 	v := attachmentView{
 		ownerView: viewOwner(r), Device: r.Subject(), Kind: string(r.Kind), NetNS: r.NetNS.Path, Addresses: []string{},
-		Created: r.Created, AgeSeconds: int64(now.Sub(r.Created).Seconds()), Warnings: []string{}, RDMA: "none",
+		Warnings: []string{}, RDMA: "none",
+	}
+	if !r.Created.IsZero() {
+		seconds := int64(now.Sub(r.Created).Seconds())
+		v.Created, v.AgeSeconds = &r.Created, &seconds
 	}
 	for _, a := range r.Addresses {
 		v.Addresses = append(v.Addresses, a.String())
 	}
 	v.Warnings = append(v.Warnings, r.Warnings...)
 	switch {
+	case r.State == unreadable, r.State == record.Intent && r.Soft == "" && r.Before.RDMA != nil:
+		v.RDMA = "unknown" // whether it was moved is written down at the end of ADD
 	case r.Soft != "":
 		v.RDMA = "soft"
 	case r.Moved:
@@ -185,7 +198,7 @@ func (v nodeView) print(w io.Writer) error {
 	rows = [][]string{{"POD", "NETWORK", "INTERFACE", "DEVICE", "RDMA", "STATE", "ADDRESSES", "AGE"}}
 	for _, a := range v.Attachments {
 		rows = append(rows, []string{
-			a.Pod, a.Network, a.Interface, a.Device, a.RDMA, a.State, strings.Join(a.Addresses, " "), age(a.AgeSeconds),
+			a.Pod, a.Network, a.Interface, a.Device, a.RDMA, a.state(), strings.Join(a.Addresses, " "), age(a.AgeSeconds),
 		})
 	}
 	return table(w, rows)
@@ -218,14 +231,22 @@ func (d deviceView) row() []string {
 	}
 	if d.Owner != nil {
 		owner = fmt.Sprintf("%s %s", d.Owner.Pod, d.Owner.Interface)
-		if d.Owner.State != string(record.Done) {
-			owner += " (" + d.Owner.State + ")"
+		if state := strings.TrimPrefix(d.Owner.state(), string(record.Done)+", "); state != string(record.Done) {
+			owner += " (" + state + ")"
 		}
 	}
 	join := func(s []string) string { return strings.Join(s, " ") }
 	return []string{
 		deref(d.PCI) + deref(d.Auxiliary), kind, deref(d.Driver), join(names), join(rdma), join(uverbs), join(guids), strings.Join(where, "; "), owner,
 	}
+}
+
+// state is what the tables show of how an attachment stands.
+func (o ownerView) state() string {
+	if o.Gone == nil {
+		return o.State
+	}
+	return o.State + ", " + *o.Gone + " gone"
 }
 
 func deref(s *string) string {
@@ -251,8 +272,11 @@ func (p placeView) String() string {
 }
 
 // age is short, as kubectl has it.
-func age(seconds int64) string {
-	d := time.Duration(seconds) * time.Second
+func age(seconds *int64) string {
+	if seconds == nil {
+		return ""
+	}
+	d := time.Duration(*seconds) * time.Second
 	for _, u := range []struct {
 		length time.Duration
 		name   string
@@ -261,5 +285,5 @@ func age(seconds int64) string {
 			return strconv.Itoa(int(d/u.length)) + u.name
 		}
 	}
-	return strconv.FormatInt(max(seconds, 0), 10) + "s"
+	return strconv.FormatInt(max(*seconds, 0), 10) + "s"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
 // UnreadableError is ErrUnreadable with the file and the reason.
@@ -17,6 +18,8 @@ type UnreadableError struct {
 	Reason string
 	Owner  attach.Owner // whose record the file is by its name; zero: it is no record's
 	Pod    netconf.Pod  // of Owner, as far as the file or what is kept at the device tells; zero: nothing does
+	Device bus.ID       // of Owner, by its claim or by what is kept at the device; zero: neither tells
+	NetNS  attach.NetNS // of Pod, by what is kept at the device; zero: it does not tell
 	Newer  bool         // a newer version wrote it
 }
 
@@ -56,25 +59,32 @@ func (s *Store) unreadable(o attach.Owner, text []byte, cause error) error {
 	if err := json.Unmarshal(text, &r); err == nil {
 		e.Pod = r.Pod
 	}
+	out := s.takenBy(o)
+	e.NetNS = out.NetNS
 	if e.Pod.Name == "" {
-		e.Pod = s.takerOf(o)
+		e.Pod = out.Pod
+	}
+	if dev, err := s.ClaimedBy(o); err == nil {
+		e.Device = dev
+	} else {
+		e.Device = out.Device
 	}
 	return e
 }
 
-// takerOf gives the pod of an attachment by what is kept at the device that it took from home; zero: nothing tells. It is for messages, so
-// that what cannot be read is passed over.
-func (s *Store) takerOf(o attach.Owner) netconf.Pod {
+// takenBy gives what is kept at the device that an attachment took from home; zero: nothing is. It is for messages, so that what cannot be
+// read is passed over.
+func (s *Store) takenBy(o attach.Owner) Out {
 	devs, err := s.Outs()
 	if err != nil {
-		return netconf.Pod{}
+		return Out{}
 	}
 	for _, dev := range devs {
 		if out, err := s.LoadOut(dev); err == nil && out.Owner == o {
-			return out.Pod
+			return out
 		}
 	}
-	return netconf.Pod{}
+	return Out{}
 }
 
 func newer(version int) error {
