@@ -71,25 +71,21 @@ const another = "the path of the pod's network namespace leads to another one no
 // Inspect compares a record with what is there now: what is lost, and what is worth a warning.
 func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // tells the lists apart
 	if rec.State != record.Done {
-		text, err := p.unfinished(ctx, rec)
-		return []string{text}, nil, err
+		return only(p.unfinished(ctx, rec))
 	}
 	s, err := p.Open(ctx, rec.NetNS.Path)
 	if errors.Is(err, attach.ErrNoNetNS) {
-		text, err := p.gone(ctx, rec, "the path of the pod's network namespace is gone")
-		return []string{text}, nil, err
+		return only(p.gone(ctx, rec, "the path of the pod's network namespace is gone"))
 	}
 	if errors.Is(err, attach.ErrOwnNetNS) {
-		text, err := p.gone(ctx, rec, another)
-		return []string{text}, nil, err
+		return only(p.gone(ctx, rec, another))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("open network namespace %s: %w", rec.NetNS.Path, err)
 	}
 	defer func() { _ = s.Close() }()
 	if !s.PodNS().Same(rec.NetNS) {
-		text, err := p.gone(ctx, rec, another)
-		return []string{text}, nil, err
+		return only(p.gone(ctx, rec, another))
 	}
 	now, err := s.Observe(ctx, query(rec))
 	if err != nil {
@@ -102,6 +98,14 @@ func (p *Plugin) Inspect(ctx context.Context, rec record.Record) (lost, warnings
 	}
 	lost, warnings = attach.Diff(want(rec), now, ports)
 	return lost, warnings, nil
+}
+
+// only makes of one text the answer of Inspect.
+func only(text string, err error) (lost, warnings []string, _ error) { //nolint:nonamedreturns // as declared
+	if err != nil {
+		return nil, nil, err
+	}
+	return []string{text}, nil, nil
 }
 
 // rdmaName is the device whose ports belong to the attachment; empty when it has none.

@@ -9,9 +9,10 @@ import (
 
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
+	"github.com/podfabric/podfabric/rdmans/bus"
 )
 
-// Unrecorded is a device that an attachment took from home, that was not put right since, and of which neither record nor claim tells.
+// Unrecorded is a device that an attachment took from home, that was not put right since, and of which no record tells.
 type Unrecorded struct {
 	Out  record.Out
 	Text string // what is so, and what to do, in a sentence
@@ -25,12 +26,11 @@ func (p *Plugin) Unrecorded(ctx context.Context) ([]Unrecorded, error) {
 	}
 	var list []Unrecorded
 	for _, dev := range devs {
-		out, is, err := p.orphan(dev)
+		out, is, err := p.unclaimed(dev)
 		if err != nil {
 			return nil, err
 		}
-		// A DEL that ended meanwhile has dropped this first, and the record then.
-		if _, err = p.Records.LoadOut(dev); !is || errors.Is(err, record.ErrNotFound) {
+		if !is {
 			continue
 		}
 		text, err := p.outlook(ctx, out)
@@ -40,6 +40,30 @@ func (p *Plugin) Unrecorded(ctx context.Context) ([]Unrecorded, error) {
 		list = append(list, Unrecorded{Out: out, Text: "nothing is recorded of this attachment any more, " + text})
 	}
 	return list, nil
+}
+
+// unclaimed gives what is kept at a device, if neither record nor a claim that holds tells of it. Unlike for an orphan, a claim may be left
+// that leads to nothing.
+func (p *Plugin) unclaimed(dev bus.ID) (record.Out, bool, error) {
+	out, err := p.Records.LoadOut(dev)
+	if errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrUnreadable) {
+		return record.Out{}, false, nil
+	}
+	if err != nil {
+		return record.Out{}, false, fmt.Errorf("read what is out of %s: %w", dev, err)
+	}
+	if _, err = p.Records.Claimant(dev); err == nil {
+		return record.Out{}, false, nil
+	} else if !errors.Is(err, record.ErrNotFound) && !errors.Is(err, record.ErrUnreadable) {
+		return record.Out{}, false, fmt.Errorf("look up the claim on %s: %w", dev, err)
+	}
+	rec, err := p.Records.Load(out.Owner)
+	if err == nil && rec.Device == dev || errors.Is(err, record.ErrUnreadable) {
+		return record.Out{}, false, nil
+	}
+	// A DEL that ended meanwhile has dropped this first, and the record then.
+	again, err := p.Records.LoadOut(dev)
+	return out, err == nil && again.Owner == out.Owner, nil
 }
 
 // outlook says where an orphan is and who finishes.

@@ -3,6 +3,8 @@
 package plugin_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,8 +21,23 @@ func TestUnrecorded(t *testing.T) {
 		spoil func(*testing.T, *machine, request)
 		words []string // none: nothing is said
 	}{
-		"recorded":            {func(*testing.T, *machine, request) {}, nil},
-		"the pod lives":       {func(t *testing.T, m *machine, r request) { t.Helper(); m.forget(t, r) }, []string{"its pod has the device: delete the pod"}},
+		"recorded":      {func(*testing.T, *machine, request) {}, nil},
+		"the pod lives": {func(t *testing.T, m *machine, r request) { t.Helper(); m.forget(t, r) }, []string{"its pod has the device: delete the pod"}},
+		"the pod lives and the claim stays": {func(t *testing.T, m *machine, r request) {
+			t.Helper()
+			must(t, os.RemoveAll(filepath.Dir(m.recordOf(r))))
+		}, []string{"its pod has the device: delete the pod"}},
+		"another has claimed it": {func(t *testing.T, m *machine, r request) {
+			t.Helper()
+			m.KillNetNS(netnsOf(r.pod))
+			m.forget(t, r)
+			m.pod("pod2")
+			m.mustAdd(t, request{pod: "pod2", dev: 3})
+		}, nil},
+		"a record that cannot be read": {func(t *testing.T, m *machine, r request) {
+			t.Helper()
+			must(t, os.WriteFile(m.recordOf(r), []byte("{"), 0o600))
+		}, nil},
 		"everything was lost": {func(t *testing.T, m *machine, r request) { t.Helper(); m.lose(t, r) }, nil},
 		"the pod is gone": {func(t *testing.T, m *machine, r request) {
 			t.Helper()

@@ -21,6 +21,7 @@ func (p *Plugin) unfinished(ctx context.Context, rec record.Record) (string, err
 		return fmt.Sprintf("its ADD began %s ago and has not ended (state intent): it is at work, or was killed and podfabricctl repair takes it back", age), nil
 	case record.Returning:
 		return p.gone(ctx, rec, "its DEL is over (state returning)")
+	case record.Deleting, record.Done:
 	}
 	return "its DEL began and has not ended (state deleting): it is at work, or was cut short and podfabricctl repair finishes it", nil
 }

@@ -33,7 +33,8 @@ func TestCheckNamesTheNextStep(t *testing.T) {
 			m.mustDel(t, r)
 		}, []string{"its DEL is over", "ens1f0v1", "held by " + by, "end " + by, "then run podfabricctl repair"}},
 		"its DEL is over and nothing is away": {
-			attach.Exclusive, request{pod: "pod1", dev: 3},
+			attach.Exclusive,
+			request{pod: "pod1", dev: 3},
 			func(t *testing.T, m *machine, r request) {
 				t.Helper()
 				m.KillNetNS(netnsOf("pod1"))
@@ -51,11 +52,15 @@ func TestCheckNamesTheNextStep(t *testing.T) {
 			m.KillNetNS(netnsOf("pod1"))
 		}, []string{"namespace is gone", "run podfabricctl repair"}},
 		"its ADD did not end": {
-			attach.Exclusive, request{pod: "pod1", dev: 3}, state(record.Intent),
+			attach.Exclusive,
+			request{pod: "pod1", dev: 3},
+			state(record.Intent),
 			[]string{"its ADD began", "s ago", "podfabricctl repair"},
 		},
 		"its DEL did not end": {
-			attach.Exclusive, request{pod: "pod1", dev: 3}, state(record.Deleting),
+			attach.Exclusive,
+			request{pod: "pod1", dev: 3},
+			state(record.Deleting),
 			[]string{"its DEL began", "podfabricctl repair"},
 		},
 	} {

@@ -7,16 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/podfabric/podfabric/plugin"
+	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // checker is what this verb needs of a node.
 type checker interface {
 	Records() ([]record.Record, []error)
+	Unrecorded(ctx context.Context) ([]plugin.Unrecorded, error)
+	Elsewhere(ctx context.Context) ([]attach.Astray, error)
 	Inspect(ctx context.Context, rec record.Record) (lost, warnings []string, err error)
 	Privileged() bool
 }
@@ -31,6 +36,7 @@ type checked struct {
 	Device      string   `json:"device"` // what it is made of
 	Lost        []string `json:"lost"`   // what CHECK answers an error to
 	Warnings    []string `json:"warnings"`
+	Noted       []string `json:"noted"` // of a device of which podfabric knows nothing, and all else is empty
 }
 
 func newCheck(c checker, s streams) *cobra.Command {
@@ -59,19 +65,31 @@ func newCheck(c checker, s streams) *cobra.Command {
 
 func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool) error {
 	records, errs := c.Records()
-	chosen, err := choose(records, pods)
+	unrecorded, err := c.Unrecorded(ctx)
+	if err != nil {
+		return err
+	}
+	k := gather(records, errs, unrecorded)
+	chosen, err := choose(k.records, pods)
 	if err != nil {
 		return err
 	}
 	list := make([]checked, 0, len(chosen))
-	findings := len(errs) > 0 && len(pods) == 0
+	findings := len(k.errs) > 0 && len(pods) == 0
 	for _, rec := range chosen {
-		lost, warnings, inspectErr := c.Inspect(ctx, rec)
-		if inspectErr != nil {
-			return fmt.Errorf("check attachment %s: %w", rec.Owner, inspectErr)
+		v, checkErr := k.check(ctx, c, rec)
+		if checkErr != nil {
+			return checkErr
 		}
-		findings = findings || len(lost)+len(warnings) > 0
-		list = append(list, newChecked(rec, lost, warnings))
+		findings = findings || len(v.Lost)+len(v.Warnings) > 0
+		list = append(list, v)
+	}
+	if len(pods) == 0 {
+		more, strangerErr := k.strangers(ctx, c)
+		if strangerErr != nil {
+			return strangerErr
+		}
+		list = append(list, more...)
 	}
 	if asJSON {
 		err = printJSON(s.out, list)
@@ -79,7 +97,7 @@ func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool
 		printChecked(s.out, list)
 	}
 	if findings && len(pods) == 0 {
-		for _, e := range errs {
+		for _, e := range k.errs {
 			fmt.Fprintln(s.err, "podfabricctl:", printable(e.Error()))
 		}
 	}
@@ -87,6 +105,48 @@ func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool
 		return errFindings
 	}
 	return err
+}
+
+// check holds one attachment against its record; without a good one it is lost.
+func (k known) check(ctx context.Context, c checker, rec record.Record) (checked, error) {
+	if text, bad := k.said[rec.Owner]; bad {
+		return newChecked(rec, []string{text}, nil), nil
+	}
+	lost, warnings, err := c.Inspect(ctx, rec)
+	if err != nil {
+		return checked{}, fmt.Errorf("check attachment %s: %w", rec.Owner, err)
+	}
+	return newChecked(rec, lost, warnings), nil
+}
+
+// strangers are devices in other namespaces that podfabric knows nothing of: another program's, or its state folder was emptied. While a
+// record that cannot be read may be of one, none is said to be.
+func (k known) strangers(ctx context.Context, c checker) ([]checked, error) {
+	astray, err := c.Elsewhere(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("look for devices in other network namespaces: %w", err)
+	}
+	now, errs := c.Records() // an ADD may have begun meanwhile
+	hidden := slices.ContainsFunc(k.records, func(r record.Record) bool { return r.State == unreadable && r.Device.IsZero() })
+	if hidden || len(k.errs) > 0 || len(errs) > len(k.said) {
+		return nil, nil
+	}
+	var list []checked
+	for _, a := range astray {
+		of := func(r record.Record) bool { return r.Device == a.Device }
+		if slices.ContainsFunc(k.records, of) || slices.ContainsFunc(now, of) {
+			continue
+		}
+		var where []string
+		for _, h := range a.Held {
+			where = append(where, h.String())
+		}
+		v := newChecked(record.Record{Device: a.Device}, nil, nil)
+		v.Noted = []string{strings.Join(where, ", ") + ", and nothing is recorded of it: another program may have given it to a pod; " +
+			"if podfabric did and its state folder was emptied since, delete the pod"}
+		list = append(list, v)
+	}
+	return list, nil
 }
 
 // choose picks the attachments of pods; none named are all.
@@ -130,7 +190,10 @@ func names(rec record.Record, pod string) bool {
 func newChecked(rec record.Record, lost, warnings []string) checked {
 	out := checked{
 		ContainerID: rec.Owner.ContainerID, IfName: rec.Owner.IfName, Network: rec.Network, Link: string(rec.Kind), Device: rec.Subject(),
-		Lost: append([]string{}, lost...), Warnings: append([]string{}, warnings...),
+		Lost: append([]string{}, lost...), Warnings: append([]string{}, warnings...), Noted: []string{},
+	}
+	if rec.State == unreadable && rec.Device.IsZero() {
+		out.Device = ""
 	}
 	if rec.Pod.Name != "" {
 		out.Pod = rec.Pod.String()
@@ -138,27 +201,54 @@ func newChecked(rec record.Record, lost, warnings []string) checked {
 	return out
 }
 
+// String names it, with what of it is known: "team-a/train-0 net1 (rail0, vf of 0000:3b:00.3)".
+func (c checked) String() string {
+	var parts []string
+	if c.Network != "" {
+		parts = append(parts, c.Network)
+	}
+	switch {
+	case c.Link != "":
+		parts = append(parts, c.Link+" of "+c.Device)
+	case c.Device != "":
+		parts = append(parts, c.Device)
+	}
+	who := c.Pod
+	switch {
+	case who == "" && c.ContainerID == "":
+		return "device " + c.Device
+	case who == "":
+		who = "container " + c.ContainerID
+	}
+	who += " " + c.IfName
+	if len(parts) > 0 {
+		who += " (" + strings.Join(parts, ", ") + ")"
+	}
+	return who
+}
+
 func printChecked(w io.Writer, list []checked) {
-	if len(list) == 0 {
+	if !slices.ContainsFunc(list, func(c checked) bool { return c.ContainerID != "" }) {
 		fmt.Fprintln(w, "no attachment on this node")
 	}
 	for _, c := range list {
-		who := c.Pod
-		if who == "" {
-			who = "container " + c.ContainerID
-		}
 		state := "ok"
-		if len(c.Lost) > 0 {
+		switch {
+		case len(c.Lost) > 0:
 			state = "lost"
-		} else if len(c.Warnings) > 0 {
+		case len(c.Warnings) > 0:
 			state = "ok, with warnings"
+		case len(c.Noted) > 0:
+			state = "noted"
 		}
-		fmt.Fprintln(w, printable(fmt.Sprintf("%s %s (%s, %s of %s): %s", who, c.IfName, c.Network, c.Link, c.Device, state)))
-		for _, text := range c.Lost {
-			fmt.Fprintln(w, "    lost:", printable(text))
-		}
-		for _, text := range c.Warnings {
-			fmt.Fprintln(w, "    warning:", printable(text))
+		fmt.Fprintln(w, printable(c.String()+": "+state))
+		for _, part := range []struct {
+			word  string
+			texts []string
+		}{{"lost", c.Lost}, {"warning", c.Warnings}, {"noted", c.Noted}} {
+			for _, text := range part.texts {
+				fmt.Fprintf(w, "    %s: %s\n", part.word, printable(text))
+			}
 		}
 	}
 }

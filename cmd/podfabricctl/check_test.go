@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podfabric/podfabric/netconf"
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 	"github.com/podfabric/podfabric/plugin/record"
 	"github.com/podfabric/podfabric/rdmans/bus"
@@ -23,7 +24,12 @@ type attached struct {
 	unreadable     []error
 	err            error
 	user           bool
+	unrecorded     []plugin.Unrecorded
+	astray         []attach.Astray
 }
+
+func (a *attached) Unrecorded(context.Context) ([]plugin.Unrecorded, error) { return a.unrecorded, nil }
+func (a *attached) Elsewhere(context.Context) ([]attach.Astray, error)      { return a.astray, nil }
 
 func (a *attached) Privileged() bool { return !a.user }
 
@@ -81,7 +87,8 @@ team-a/trainer-0 net2 (rail0, vf of 0000:3b:00.3): lost
     "link": "macvlan",
     "device": "ens1f0",
     "lost": [],
-    "warnings": []
+    "warnings": [],
+    "noted": []
   }
 ]
 `},

@@ -38,9 +38,12 @@ type shownNode struct {
 	room error
 }
 
-func (n *shownNode) Unrecorded(context.Context) ([]plugin.Unrecorded, error)      { return n.lost, nil }
-func (n *shownNode) Gone(_ context.Context, r record.Record) (string, error) { return n.gone[r.Owner.ContainerID], nil }
-func (n *shownNode) Room() error                                                  { return n.room }
+func (n *shownNode) Unrecorded(context.Context) ([]plugin.Unrecorded, error) { return n.lost, nil }
+
+func (n *shownNode) Gone(_ context.Context, r record.Record) (string, error) {
+	return n.gone[r.Owner.ContainerID], nil
+}
+func (n *shownNode) Room() error { return n.room }
 
 func (n *shownNode) Mode() (rdmans.Mode, error) {
 	if n.mode == "" {

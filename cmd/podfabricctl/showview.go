@@ -89,28 +89,28 @@ func viewOwner(r record.Record) ownerView {
 	}
 }
 
-func (n nodeView) viewDevice(d kernel.Device, records []record.Record) deviceView {
-	v := deviceView{
+func (v nodeView) viewDevice(d kernel.Device, records []record.Record) deviceView {
+	out := deviceView{
 		Type: "function", Driver: orNull(d.Driver), TotalVFs: d.TotalVFs, NumVFs: d.NumVFs, Netdevs: []linkView{}, RDMA: []rdmaView{},
 	}
 	if d.NUMA >= 0 {
-		v.NUMA = &d.NUMA
+		out.NUMA = &d.NUMA
 	}
 	switch {
 	case d.PCI.IsZero():
-		v.Type = "soft"
+		out.Type = "soft"
 	case d.Aux != "":
-		v.Type, v.Auxiliary, v.PF = "sf", &d.Aux, orNull(d.PCI.String())
+		out.Type, out.Auxiliary, out.PF = "sf", &d.Aux, orNull(d.PCI.String())
 	case d.VF():
-		v.Type, v.PF, v.VF = "vf", orNull(d.PF.String()), &d.Number
+		out.Type, out.PF, out.VF = "vf", orNull(d.PF.String()), &d.Number
 	case d.TotalVFs > 0:
-		v.Type = "pf"
+		out.Type = "pf"
 	}
 	if !d.PCI.IsZero() && d.Aux == "" {
-		v.PCI = orNull(d.PCI.String())
+		out.PCI = orNull(d.PCI.String())
 	}
 	for _, l := range d.Links {
-		v.Netdevs = append(v.Netdevs, linkView{
+		out.Netdevs = append(out.Netdevs, linkView{
 			Name: l.Name, MAC: orNull(l.MAC), MTU: orNull(l.MTU), Up: l.Up, placeView: viewPlace(l.Where, records),
 		})
 	}
@@ -122,18 +122,18 @@ func (n nodeView) viewDevice(d kernel.Device, records []record.Record) deviceVie
 		if r.Uverbs >= 0 {
 			rv.Uverbs = &r.Uverbs
 		}
-		v.RDMA = append(v.RDMA, rv)
+		out.RDMA = append(out.RDMA, rv)
 	}
 	if r := ownerOf(d, records); r != nil {
 		owner := viewOwner(*r)
-		for _, a := range n.Attachments {
+		for _, a := range v.Attachments {
 			if a.ContainerID == owner.ContainerID && a.Interface == owner.Interface {
 				owner.Gone = a.Gone
 			}
 		}
-		v.Owner = &owner
+		out.Owner = &owner
 	}
-	return v
+	return out
 }
 
 func viewPlace(w kernel.Where, records []record.Record) placeView {
