@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/podfabric/podfabric/plugin/attach"
 )
 
 // TestSettingsOfALostRecord: a VLAN is taken back also where only what was kept of the VF at home tells of it, whatever its driver and
@@ -48,5 +50,34 @@ func TestSettingsOfALostRecord(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// TestDelSaysWhichSettingsStay: with everything lost nobody knows what a VF's settings were, so that DEL leaves them, and says which and how
+// to clear them.
+func TestDelSaysWhichSettingsStay(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		more string
+		lose func(*testing.T, *machine, request)
+		says string // empty: nothing
+	}{
+		"a VLAN and trust": {`,"vlan":100,"trust":"on"`, func(t *testing.T, m *machine, r request) { t.Helper(); m.lose(t, r) }, "ip link set ens1f0 vf 1 vlan 0 trust off"},
+		"none":             {"", func(t *testing.T, m *machine, r request) { t.Helper(); m.lose(t, r) }, ""},
+		"the device tells": {`,"vlan":100`, func(t *testing.T, m *machine, r request) { t.Helper(); m.forget(t, r) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Exclusive)
+			m.pod("pod1")
+			r := request{pod: "pod1", dev: 3, more: tc.more}
+			m.mustAdd(t, r)
+			tc.lose(t, m, r)
+			m.log.reset()
+			m.mustDel(t, r)
+			if got := m.log.has("WARN", "ip link set"); got != (tc.says != "") || got && !m.log.has("WARN", tc.says) {
+				t.Errorf("the log lacks %q, or has what it should not:\n%s", tc.says, m.log.text.String())
+			}
+		})
 	}
 }

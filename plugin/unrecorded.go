@@ -172,6 +172,9 @@ func (p *Plugin) imagine(ctx context.Context, rec record.Record, dev bus.ID, t n
 	if home != nil {
 		rec.Before = *home
 	}
+	if rec.Before.VF == nil {
+		p.warnSettings(ctx, rec)
+	}
 	if p.movedWhole(rec.Owner, t) {
 		return rec, nil
 	}
