@@ -53,7 +53,7 @@ const (
 	Repaired Outcome = "repaired" // done
 	Left     Outcome = "left"     // not repair's to do, or not possible yet; Detail says why
 	Failed   Outcome = "failed"   // Detail is the error
-	Noted    Outcome = "noted"    // perhaps nothing is wrong; Detail says what would have to be known
+	Noted    Outcome = "noted"    // perhaps nothing is wrong; Detail says what would have to be known, or when to look again
 )
 
 // Finding is one thing on the node that is not as it should be.

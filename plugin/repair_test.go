@@ -327,10 +327,10 @@ func TestRepairLeaves(t *testing.T) {
 			t.Helper()
 			d.add(t, vfAddr(softVF), `,"rdma":{"softRoCE":true}`)
 		}, nil, ""},
-		{"an ADD that may still run", intent(0), []string{"attachment attachment pod1/net1: left"}, "may still run; look again in "},
+		{"an ADD that may still run", intent(0), []string{"attachment attachment pod1/net1: noted"}, "may still run; look again in "},
 		{
 			"an ADD that may still be undoing itself", intent(netconf.DefaultDeadline + 5*time.Second),
-			[]string{"attachment attachment pod1/net1: left"},
+			[]string{"attachment attachment pod1/net1: noted"},
 			"look again in 4s", // ten seconds for undoing, of which five are over, and one for which repair waited
 		},
 		{"its function is gone", func(t *testing.T, d *damaged) {

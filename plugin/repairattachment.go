@@ -61,7 +61,9 @@ func (r *repairing) living(ctx context.Context, rec record.Record) error {
 	case rec.State == record.Intent && !r.ends(ctx, rec):
 		age := r.Now().Sub(rec.Created)
 		again := (r.node.Deadline + undoLimit - age).Truncate(time.Second) + time.Second
-		r.leave(about(rec, fmt.Sprintf("its ADD began %s ago", age.Truncate(time.Second))), fmt.Sprintf("it may still run; look again in %s", again))
+		f := about(rec, fmt.Sprintf("its ADD began %s ago", age.Truncate(time.Second)))
+		f.Outcome, f.Detail = Noted, fmt.Sprintf("it may still run; look again in %s", again)
+		r.found = append(r.found, f)
 	case rec.State == record.Done && !rec.Device.IsZero():
 		now, err := r.host.Observe(ctx, attach.Query{Device: rec.Device})
 		if err != nil {
