@@ -29,7 +29,7 @@ func TestCrowdOfASharedNode(t *testing.T) {
 	macvlan := strings.Replace(onPF(t, ranged), `{"mode":"off"}`, `{"wait":"2m"}`, 1)
 	gcs := meanwhile(func() { reg.gc(t) })
 	var all sync.WaitGroup
-	for slot := range 24 {
+	for slot := range 14 {
 		all.Go(func() {
 			p := newPod(t, fmt.Sprint("shared-", slot))
 			c, ibdev := call{macvlan, p.Name, p.Path}, pf
