@@ -174,6 +174,9 @@ func fragments(root *os.Root, dir, container string) (list, []string, error) {
 	for _, ifname := range ifnames {
 		name := path.Join(dir, ifname+".json")
 		text, err := statedir.Read(root, name, fragmentMax)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // dropped since it was listed, for those who hold no lock
+		}
 		if err != nil && !errors.Is(err, statedir.ErrKind) {
 			return nil, nil, unreadable(root, name, err)
 		}
