@@ -34,8 +34,8 @@ func (s *Store) Room() error {
 	if err = syscall.Statfs(s.dir, &fs); err != nil {
 		return fmt.Errorf("look at the file system of %s: %w", s.dir, err)
 	}
-	// A file system without a limit tells of no blocks or no files at all.
-	full := fs.Blocks > 0 && fs.Bavail*uint64(fs.Bsize) < roomBytes || fs.Files > 0 && fs.Ffree < roomFiles
+	// A file system without a limit tells of no blocks or no files at all. What is kept back for root (Bavail leaves it out) is ours to use.
+	full := fs.Blocks > 0 && fs.Bfree*uint64(fs.Bsize) < roomBytes || fs.Files > 0 && fs.Ffree < roomFiles
 	switch {
 	case fs.Flags&readOnly != 0:
 		return statedir.Explain(s.dir, s.dir, syscall.EROFS)

@@ -109,7 +109,9 @@ func (s *Store) Load(o attach.Owner) (Record, error) {
 		return Record{}, err
 	}
 	defer closeRoot(root)
-	return s.load(root, o)
+	r, err := s.load(root, o)
+	s.tell(root, []error{err})
+	return r, err
 }
 
 func (s *Store) load(root *os.Root, o attach.Owner) (Record, error) {
@@ -231,6 +233,7 @@ func (s *Store) List() ([]Record, []error) {
 			}
 		}
 	}
+	s.tell(root, errs)
 	slices.SortFunc(records, func(a, b Record) int {
 		return cmp.Or(cmp.Compare(a.Owner.ContainerID, b.Owner.ContainerID), cmp.Compare(a.Owner.IfName, b.Owner.IfName))
 	})

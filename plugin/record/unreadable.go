@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
@@ -50,7 +51,7 @@ func (e *UnreadableError) Remedy() string {
 	return text
 }
 
-// unreadable says why text is no record of o.
+// unreadable says why text is no record of o. What else tells of o is for tell to add.
 func (s *Store) unreadable(o attach.Owner, text []byte, cause error) error {
 	e := &UnreadableError{File: s.path(fileOf(o)), Reason: cause.Error(), Owner: o, Newer: errors.Is(cause, errNewer)}
 	var r struct {
@@ -59,32 +60,62 @@ func (s *Store) unreadable(o attach.Owner, text []byte, cause error) error {
 	if err := json.Unmarshal(text, &r); err == nil {
 		e.Pod = r.Pod
 	}
-	out := s.takenBy(o)
-	e.NetNS = out.NetNS
-	if e.Pod.Name == "" {
-		e.Pod = out.Pod
-	}
-	if dev, err := s.ClaimedBy(o); err == nil {
-		e.Device = dev
-	} else {
-		e.Device = out.Device
-	}
 	return e
 }
 
-// takenBy gives what is kept at the device that an attachment took from home; zero: nothing is. It is for messages, so that what cannot be
-// read is passed over.
-func (s *Store) takenBy(o attach.Owner) Out {
-	devs, err := s.Outs()
-	if err != nil {
-		return Out{}
-	}
-	for _, dev := range devs {
-		if out, err := s.LoadOut(dev); err == nil && out.Owner == o {
-			return out
+// tell adds to errors of records what claims and devices tell of their owners. After a downgrade that may be all records of a node, so both are
+// read once for all of them. It is for messages, so that what cannot be read is passed over.
+func (s *Store) tell(root *os.Root, errs []error) {
+	var records []*UnreadableError
+	for _, err := range errs {
+		if e, ok := errors.AsType[*UnreadableError](err); ok && e.Owner != (attach.Owner{}) {
+			records = append(records, e)
 		}
 	}
-	return Out{}
+	if len(records) == 0 {
+		return
+	}
+	outs, claims := s.takenBy(), s.claimed(root)
+	for _, e := range records {
+		out := outs[e.Owner]
+		e.NetNS, e.Device = out.NetNS, out.Device
+		if dev, is := claims[e.Owner]; is {
+			e.Device = dev
+		}
+		if e.Pod.Name == "" {
+			e.Pod = out.Pod
+		}
+	}
+}
+
+// takenBy gives what is kept at devices by the attachment that took each from home, the first of several.
+func (s *Store) takenBy() map[attach.Owner]Out {
+	outs := map[attach.Owner]Out{}
+	devs, _ := s.Outs()
+	for _, dev := range devs {
+		out, err := s.LoadOut(dev)
+		if _, is := outs[out.Owner]; err == nil && !is {
+			outs[out.Owner] = out
+		}
+	}
+	return outs
+}
+
+// claimed gives the devices that there are claims on by who claims them, the first of several.
+func (s *Store) claimed(root *os.Root) map[attach.Owner]bus.ID {
+	claims := map[attach.Owner]bus.ID{}
+	names, _ := s.names(root, claimsDir)
+	for _, name := range names {
+		dev, err := bus.Parse(name)
+		if err != nil || dev.String() != name {
+			continue
+		}
+		o, err := s.pointee(root, name)
+		if _, is := claims[o]; err == nil && !is {
+			claims[o] = dev
+		}
+	}
+	return claims
 }
 
 func newer(version int) error {
