@@ -86,6 +86,7 @@ func (p *Plugin) Repair(ctx context.Context, m Machine, dry bool) ([]Finding, er
 	for _, look := range []func(context.Context) error{
 		r.attachments, r.claims, r.devices, r.leases, r.soft, r.names, r.hints, r.uverbs, r.files, r.strangers, r.room,
 	} {
+		r.away, r.seen = nil, nil
 		errs = append(errs, look(ctx))
 	}
 	return r.found, errors.Join(append(errs, s.Close())...)
@@ -99,7 +100,9 @@ type repairing struct {
 	dry     bool
 	host    Session // without a pod
 	found   []Finding
-	seen    []attach.Interface // in other namespaces; nil: nobody has looked yet
+	// What is in other namespaces, or why that cannot be told; nil: nobody has looked yet for findings of this kind.
+	away func() ([]attach.Astray, error)
+	seen func() ([]attach.Interface, error)
 }
 
 const repairVerb = "repair"

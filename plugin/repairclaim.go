@@ -83,9 +83,9 @@ func (r *repairing) claimed(ctx context.Context, dev bus.ID) (string, error) {
 		}
 		return why, h.session.Close()
 	}
-	astray, err := r.machine.Elsewhere(ctx)
+	astray, err := r.elsewhere(ctx)
 	if err != nil {
-		return "", fmt.Errorf("look for devices in other network namespaces: %w", err)
+		return "", err
 	}
 	for _, a := range astray {
 		if a.Device == dev {

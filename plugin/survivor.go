@@ -22,7 +22,7 @@ import (
 // lease and hint its addresses, to which an interface somewhere may still answer.
 
 // deleteIt is what ends a survivor.
-const deleteIt = "; delete the pod: its DEL gives back what it has"
+const deleteIt = "; delete the pod: its DEL gives back what it has; if there is no such pod, end what keeps the network namespace"
 
 // survivor says why an attachment of which nothing is recorded may live, and what to do; empty: nothing tells that it does.
 func (r *repairing) survivor(ctx context.Context, owner attach.Owner) (string, error) {
@@ -60,9 +60,9 @@ func (r *repairing) astray(ctx context.Context, owner attach.Owner, parts []hint
 	if len(devs) == 0 {
 		return "", nil
 	}
-	all, err := r.machine.Elsewhere(ctx)
+	all, err := r.elsewhere(ctx)
 	if err != nil {
-		return "", fmt.Errorf("look for devices in other network namespaces: %w", err)
+		return "", err
 	}
 	for _, a := range all {
 		if slices.Contains(devs, a.Device) {
@@ -124,16 +124,20 @@ func (r *repairing) answering(ctx context.Context, owner attach.Owner, parts []h
 			addrs[p.Addr()] = true
 		}
 	}
-	if r.seen == nil {
-		seen, err := r.machine.Interfaces(ctx)
-		if err != nil {
-			return "", fmt.Errorf("look for interfaces in other network namespaces: %w", err)
-		}
-		r.seen = append([]attach.Interface{}, seen...)
+	seen, err := r.interfaces(ctx)
+	if err != nil {
+		return "", err
 	}
 	mac := attach.OwnMAC(owner)
-	for _, i := range r.seen {
+	for _, i := range seen {
 		if has := slices.IndexFunc(i.Addrs, func(a netip.Addr) bool { return addrs[a] }); has >= 0 {
+			others, err := r.others(i, owner)
+			if err != nil {
+				return "", err
+			}
+			if others {
+				continue
+			}
 			return fmt.Sprintf("it may live: %s, and answers to %s", i.Held, i.Addrs[has]) + deleteIt, nil
 		}
 		if i.MAC == mac {
@@ -141,6 +145,36 @@ func (r *repairing) answering(ctx context.Context, owner attach.Owner, parts []h
 		}
 	}
 	return "", nil
+}
+
+// others tells whether an interface is known to be of another attachment, whose network may well have the same addresses.
+func (r *repairing) others(i attach.Interface, owner attach.Owner) (bool, error) {
+	records, err := r.traces(func(o attach.Owner, _ netconf.Pod) bool { return o != owner && o.IfName == i.Name })
+	return slices.ContainsFunc(records, func(rec record.Record) bool { return !rec.NetNS.IsZero() && rec.NetNS.Same(i.Held.NS) }), err
+}
+
+// elsewhere gives what Machine.Elsewhere does. It looks at every process of the node, so that it is asked once for all that is found of a kind.
+func (r *repairing) elsewhere(ctx context.Context) ([]attach.Astray, error) {
+	if r.away == nil {
+		all, err := r.machine.Elsewhere(ctx)
+		if err != nil {
+			err = fmt.Errorf("look for devices in other network namespaces: %w", err)
+		}
+		r.away = func() ([]attach.Astray, error) { return all, err }
+	}
+	return r.away()
+}
+
+// interfaces gives what Machine.Interfaces does, likewise.
+func (r *repairing) interfaces(ctx context.Context) ([]attach.Interface, error) {
+	if r.seen == nil {
+		all, err := r.machine.Interfaces(ctx)
+		if err != nil {
+			err = fmt.Errorf("look for interfaces in other network namespaces: %w", err)
+		}
+		r.seen = func() ([]attach.Interface, error) { return all, err }
+	}
+	return r.seen()
 }
 
 // reader says why a pod may live of whose hint no attachment is recorded; empty: nothing tells that it does.

@@ -32,6 +32,7 @@ type Astray struct {
 
 // Interface is a link in a namespace that is not the host's, whatever made it.
 type Interface struct {
+	Name  string       // "net1"
 	MAC   string       // aa:bb:cc:dd:ee:ff
 	Addrs []netip.Addr // of every scope
 	Held  Holding      // What is "interface net1"

@@ -5,12 +5,12 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/podfabric/podfabric/plugin/attach"
-	"github.com/podfabric/podfabric/plugin/link"
 	"github.com/podfabric/podfabric/rdmans"
 	"github.com/podfabric/podfabric/rdmans/bus"
 	"github.com/podfabric/podfabric/rdmans/sysfs"
@@ -185,28 +185,23 @@ func (k *Kernel) Interfaces(ctx context.Context) ([]attach.Interface, error) {
 	return out, errors.Join(err, s.Close())
 }
 
-// interfaces lists those of one namespace.
+// interfaces lists those of one namespace. A pod may have any number of them, and of addresses: each kind is dumped once.
 func interfaces(p *place, n rdmans.Namespace) ([]attach.Interface, error) {
 	links, err := p.links.List()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("look into %s: %w", n.Name(), err)
+	}
+	addrs, err := p.links.Everywhere()
+	if err != nil {
+		return nil, fmt.Errorf("look into %s: %w", n.Name(), err)
 	}
 	var out []attach.Interface
 	for _, l := range links {
 		if l.Type == "loopback" {
 			continue
 		}
-		addrs, err := p.links.Addrs(l.Index)
-		if errors.Is(err, link.ErrNotFound) {
-			continue // gone since it was listed
-		}
-		if err != nil {
-			return nil, err
-		}
-		i := attach.Interface{MAC: l.MAC, Held: holding("interface "+l.Name, n)}
-		for _, a := range addrs {
-			i.Addrs = append(i.Addrs, a.Prefix.Addr())
-		}
+		i := attach.Interface{Name: l.Name, MAC: l.MAC, Addrs: addrs[l.Index], Held: holding("interface "+l.Name, n)}
+		i.Held.NS.Cookie = p.ns.Cookie()
 		out = append(out, i)
 	}
 	return out, nil

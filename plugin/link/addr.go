@@ -41,6 +41,21 @@ func (c *Conn) Addrs(index int) ([]Addr, error) {
 	return addrs, nil
 }
 
+// Everywhere lists the addresses of all netdevs by index. Addrs reads as much for one of them alone.
+func (c *Conn) Everywhere() (map[int][]netip.Addr, error) {
+	found, err := dump(func() ([]netlink.Addr, error) { return c.h.AddrList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return nil, translate("list all addresses", err)
+	}
+	all := map[int][]netip.Addr{}
+	for _, a := range found {
+		if p, ok := prefix(a.IPNet); ok {
+			all[a.LinkIndex] = append(all[a.LinkIndex], p.Addr())
+		}
+	}
+	return all, nil
+}
+
 // AddAddr adds an address; IPv6 without duplicate address detection, because whoever hands out the address owns it, and a
 // tentative one carries no traffic for its first seconds. ErrExists.
 func (c *Conn) AddAddr(index int, p netip.Prefix) error {

@@ -115,7 +115,7 @@ func (k *Kernel) Interfaces(context.Context) ([]attach.Interface, error) {
 		if l.ns == k.host || !l.ns.visible && len(l.ns.holders) == 0 {
 			continue
 		}
-		i := attach.Interface{MAC: l.address(), Held: k.holding("interface "+l.name, l.ns)}
+		i := attach.Interface{Name: l.name, MAC: l.address(), Held: k.holding("interface "+l.name, l.ns)}
 		for _, p := range l.addrs {
 			i.Addrs = append(i.Addrs, p.Addr())
 		}
