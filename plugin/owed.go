@@ -82,9 +82,10 @@ func setting(step attach.Step) bool {
 	return false
 }
 
-// takeOut writes down at the device what is about to be made of it.
+// takeOut writes down at the device what is about to be made of it. Where a program of the pod drives it, nothing else than this tells whose it
+// is should the record be lost, also if nothing is made of it.
 func (a *adding) takeOut(steps []attach.Step) error {
-	if a.rec.Device.IsZero() || len(steps) == 0 {
+	if a.rec.Device.IsZero() || len(steps) == 0 && !a.rec.Before.Function.Userspace() {
 		return nil
 	}
 	out := record.Out{
