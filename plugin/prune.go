@@ -5,10 +5,12 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/podfabric/podfabric/netconf"
 	"github.com/podfabric/podfabric/plugin/attach"
+	"github.com/podfabric/podfabric/plugin/record"
 )
 
 // pruneLimit bounds what an ADD waits for the locks of others' hints.
@@ -30,13 +32,17 @@ func (a *adding) pruneEmpty(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("look for hints without a part: %w", err)
 	}
+	if len(empty) == 0 {
+		return nil
+	}
+	// Reading all records takes longer the more pods there are, so it is done once, and only for a hint that is left.
+	records, err := a.traces(func(attach.Owner, netconf.Pod) bool { return true })
+	if err != nil {
+		return err
+	}
 	for _, key := range empty {
-		of := func(o attach.Owner, pod netconf.Pod) bool { return pod.UID == key || o.ContainerID == key }
-		records, err := a.traces(of)
-		if err != nil {
-			return err
-		}
-		if len(records) > 0 {
+		of := func(rec record.Record) bool { return rec.Pod.UID == key || rec.Owner.ContainerID == key }
+		if slices.ContainsFunc(records, of) {
 			continue
 		}
 		if err = a.Hints.PruneOne(ctx, key, all); err != nil {

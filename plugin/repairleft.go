@@ -175,11 +175,9 @@ func (r *repairing) orphans(ctx context.Context) ([]string, error) {
 
 // hints removes the files of pods that have no attachment.
 func (r *repairing) hints(ctx context.Context) error {
-	looking, cancel := context.WithTimeout(ctx, r.node.Deadline)
-	defer cancel()
-	dead, err := r.Hints.Dead(looking, r.recorded)
+	dead, err := r.hintless(ctx)
 	if err != nil {
-		return fmt.Errorf("look for hints of pods that are gone: %w", err)
+		return err
 	}
 	var failed []error
 	for _, key := range dead {
@@ -191,7 +189,7 @@ func (r *repairing) hints(ctx context.Context) error {
 		case why == "":
 			r.settle(ctx, f, func(ctx context.Context) (string, error) { return r.unhint(ctx, key) })
 		default:
-			still, err := r.Hints.Dead(looking, r.recorded)
+			still, err := r.hintless(ctx)
 			if failed = append(failed, err); slices.Contains(still, key) {
 				r.spare(f, why)
 			}
@@ -200,16 +198,28 @@ func (r *repairing) hints(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
+// hintless lists the pods that have a hint and no attachment that is recorded. It waits for the lock of each, and no longer than an ADD would.
+func (r *repairing) hintless(ctx context.Context) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.node.Deadline)
+	defer cancel()
+	dead, err := r.Hints.Dead(ctx, r.recorded)
+	if err != nil {
+		return nil, fmt.Errorf("look for hints of pods that are gone: %w", err)
+	}
+	return dead, nil
+}
+
 func (r *repairing) unhint(ctx context.Context, key string) (string, error) {
 	if err := r.Hints.PruneOne(ctx, key, r.recorded); err != nil {
 		return "", fmt.Errorf("remove the hint of a pod that is gone: %w", err)
 	}
-	still, err := r.Hints.Dead(ctx, r.recorded)
+	still, err := r.hintless(ctx)
 	if err != nil {
-		return "", fmt.Errorf("look for hints of pods that are gone: %w", err)
+		return "", err
 	}
 	if slices.Contains(still, key) {
-		return "its lock is held: somebody works on it", nil
+		return "somebody works on it, or what the pod has put into " + filepath.Join(r.Hints.Root, "pods", key) +
+			" cannot be removed: look there, and remove it", nil
 	}
 	return "", nil
 }

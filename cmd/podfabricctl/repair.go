@@ -73,6 +73,7 @@ func printFindings(w io.Writer, found []plugin.Finding) {
 		fmt.Fprintf(w, "nothing that repair may touch; %d noted:\n", len(found))
 	}
 	for _, f := range found {
+		f.Object, f.Action = printable(f.Object), printable(f.Action)
 		fmt.Fprintf(w, "%s: %s\n", f.Object, printable(f.Why))
 		switch {
 		case f.Outcome == plugin.Planned && f.Detail != "":
