@@ -79,6 +79,9 @@ func (r *repairing) sandbox(ctx context.Context, is func(attach.Owner, netconf.P
 		return "", err
 	}
 	for _, rec := range records {
+		if rec.NetNS.IsZero() {
+			continue // where it was is not known
+		}
 		lives, err := r.lives(ctx, rec)
 		if err != nil {
 			return "", err
@@ -96,7 +99,14 @@ func (p *Plugin) traces(is func(attach.Owner, netconf.Pod) bool) ([]record.Recor
 	if err != nil {
 		return nil, fmt.Errorf("list devices that are out: %w", err)
 	}
-	records, _ := p.Records.List() // one that cannot be read tells nothing
+	records, errs := p.Records.List()
+	for _, err := range errs {
+		known, ok := errors.AsType[*record.UnreadableError](err)
+		if !ok {
+			return nil, fmt.Errorf("list records: %w", err) // it may be of whom is asked for
+		}
+		records = append(records, record.Record{Owner: known.Owner, Pod: known.Pod, NetNS: known.NetNS})
+	}
 	for _, dev := range devs {
 		out, err := p.Records.LoadOut(dev)
 		if errors.Is(err, record.ErrNotFound) || errors.Is(err, record.ErrUnreadable) {
