@@ -81,6 +81,9 @@ func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool
 		if checkErr != nil {
 			return checkErr
 		}
+		if len(v.Lost) > 0 && k.changed(c, rec) {
+			continue
+		}
 		findings = findings || len(v.Lost)+len(v.Warnings) > 0
 		list = append(list, v)
 	}
@@ -109,7 +112,7 @@ func check(ctx context.Context, c checker, s streams, pods []string, asJSON bool
 
 // check holds one attachment against its record; without a good one it is lost.
 func (k known) check(ctx context.Context, c checker, rec record.Record) (checked, error) {
-	if text, bad := k.said[rec.Owner]; bad {
+	if text, bad := k.said[rec.Owner]; bad && !recorded(rec) {
 		return newChecked(rec, []string{text}, nil), nil
 	}
 	lost, warnings, err := c.Inspect(ctx, rec)
@@ -117,6 +120,18 @@ func (k known) check(ctx context.Context, c checker, rec record.Record) (checked
 		return checked{}, fmt.Errorf("check attachment %s: %w", rec.Owner, err)
 	}
 	return newChecked(rec, lost, warnings), nil
+}
+
+// changed tells whether an attachment ended, or went on, since its record was read: many take a while to look at, and pods end all the time.
+func (k known) changed(c checker, rec record.Record) bool {
+	if !recorded(rec) {
+		return false
+	}
+	now, errs := c.Records()
+	same := func(r record.Record) bool {
+		return r.Owner == rec.Owner && r.State == rec.State && r.Created.Equal(rec.Created)
+	}
+	return len(errs) <= len(k.said)+len(k.errs) && !slices.ContainsFunc(now, same)
 }
 
 // strangers are devices in other namespaces that podfabric knows nothing of: another program's, or its state folder was emptied. While a

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,8 @@ type attached struct {
 	user           bool
 	unrecorded     []plugin.Unrecorded
 	astray         []attach.Astray
+	ends           string // the interface whose attachment ends after the first look at records; empty: none does
+	looks          int
 }
 
 func (a *attached) Unrecorded(context.Context) ([]plugin.Unrecorded, error) { return a.unrecorded, nil }
@@ -47,9 +50,13 @@ func (a *attached) Records() ([]record.Record, []error) {
 	shared := rec("trainer-1", "cafe0002", "net3", 0)
 	shared.Kind, shared.Device = netconf.KindMacvlan, bus.ID{}
 	shared.Master, shared.Own = attach.Lower{Name: "ens1f0", Index: 4}, attach.OwnLink{Kind: "macvlan", Name: "net3"}
-	return []record.Record{
+	all := []record.Record{
 		rec("trainer-0", "cafe000100001111", "net1", 2), rec("trainer-0", "cafe000100001111", "net2", 3), shared, rec("", "feed0003", "net4", 4),
-	}, a.unreadable
+	}
+	if a.looks++; a.looks > 1 {
+		all = slices.DeleteFunc(all, func(r record.Record) bool { return r.Owner.IfName == a.ends })
+	}
+	return all, a.unreadable
 }
 
 func (a *attached) Inspect(_ context.Context, rec record.Record) (lost, warnings []string, err error) { //nolint:nonamedreturns // as declared

@@ -56,7 +56,14 @@ func TestCheckWithoutRecords(t *testing.T) {
 		"no stranger, it is recorded":       {attached{astray: astray(3)}, []string{"--all"}, 0, ""},
 		"no stranger, its record is lost":   {attached{astray: astray(5), unrecorded: lost}, []string{"--all"}, 1, saysLost},
 		"perhaps none, nothing tells whose": {attached{astray: astray(7), unreadable: blank}, []string{"--all"}, 1, saysBlank},
-		"nobody asked for strangers":        {attached{astray: astray(7)}, []string{"feed0003"}, 0, ""},
+		"its pod ended meanwhile":           {attached{lost: map[string][]string{"net2": {"gone"}}, ends: "net2"}, []string{"--all"}, 0, ""},
+		"its record is there, and another device of it was lost": {
+			attached{unrecorded: []plugin.Unrecorded{{
+				Out: record.Out{Device: bus.PCI(fn(5)), Owner: attach.Owner{ContainerID: "feed0003", IfName: "net4"}}, Text: "lost",
+			}}},
+			[]string{"feed0003"}, 1, "container feed0003 net4 (0000:3b:00.5): lost\n    lost: lost\n",
+		},
+		"nobody asked for strangers": {attached{astray: astray(7)}, []string{"feed0003"}, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

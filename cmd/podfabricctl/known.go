@@ -17,6 +17,9 @@ const (
 	unrecorded record.State = "unrecorded" // the record is lost; what is kept at the device tells of it
 )
 
+// recorded tells whether an attachment has a record that can be read.
+func recorded(r record.Record) bool { return r.State != unreadable && r.State != unrecorded }
+
 // known is all that is known of the attachments of a node.
 type known struct {
 	records []record.Record         // those without a good record last, with what is known of them

@@ -110,7 +110,7 @@ func (v *nodeView) recorded(ctx context.Context, n shower) known {
 		case r.State == unrecorded:
 			v.Warnings = append(v.Warnings, fmt.Sprintf("device %s of pod %s (container %s, interface %s): %s",
 				r.Device, r.Pod, r.Owner.ContainerID, r.Owner.IfName, k.said[r.Owner]))
-		case k.said[r.Owner] != "":
+		case r.State == unreadable:
 			v.Warnings = append(v.Warnings, k.said[r.Owner])
 		}
 	}

@@ -4,7 +4,6 @@ package hint_test
 
 import (
 	"testing"
-
 )
 
 // TestPartsWhileOthersEnd: who reads all parts takes no lock, and a part that goes meanwhile is none.
@@ -42,4 +41,3 @@ func TestPartsWhileOthersEnd(t *testing.T) {
 		}
 	}
 }
-
