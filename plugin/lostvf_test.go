@@ -5,8 +5,11 @@ package plugin_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/podfabric/podfabric/plugin"
 	"github.com/podfabric/podfabric/plugin/attach"
 )
 
@@ -77,6 +80,43 @@ func TestDelSaysWhichSettingsStay(t *testing.T) {
 			m.mustDel(t, r)
 			if got := m.log.has("WARN", "ip link set"); got != (tc.says != "") || got && !m.log.has("WARN", tc.says) {
 				t.Errorf("the log lacks %q, or has what it should not:\n%s", tc.says, m.log.text.String())
+			}
+		})
+	}
+}
+
+// TestRepairSaysWhichSettingsStay: where only a claim is left of an attachment whose pod is gone, repair takes the claim away and says which settings
+// the VF still has.
+func TestRepairSaysWhichSettingsStay(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		more string
+		lose []string
+		says string // empty: nothing
+	}{
+		"a VLAN and trust":        {`,"vlan":100,"trust":"on"`, []string{"attachments", "out", "names"}, "ip link set ens1f0 vf 1 vlan 0 trust off"},
+		"the home names are left": {`,"vlan":100,"trust":"on"`, []string{"attachments", "out"}, "ip link set ens1f0 vf 1 vlan 0 trust off"},
+		"none":                    {"", []string{"attachments", "out", "names"}, ""},
+		"the device tells":        {`,"vlan":100`, []string{"attachments"}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t, attach.Exclusive)
+			m.pod("pod1")
+			r := request{pod: "pod1", dev: 3, more: tc.more}
+			m.mustAdd(t, r)
+			m.losePart(t, r, slices.DeleteFunc(slices.Clone(tc.lose), func(f string) bool { return f == "names" }))
+			if slices.Contains(tc.lose, "names") {
+				must(t, os.RemoveAll(filepath.Join(m.dir, "run/names")))
+			}
+			m.KillNetNS(netnsOf("pod1"))
+			found := m.findings(t, false)
+			says := slices.ContainsFunc(found, func(f plugin.Finding) bool {
+				return f.Kind == plugin.FindClaim && f.Outcome == plugin.Noted && strings.Contains(f.Detail, "ip link set")
+			})
+			right := slices.ContainsFunc(found, func(f plugin.Finding) bool { return tc.says != "" && strings.Contains(f.Detail, tc.says) })
+			if says != (tc.says != "") || says != right {
+				t.Errorf("found %+v, want %q", found, tc.says)
 			}
 		})
 	}

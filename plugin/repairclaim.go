@@ -48,8 +48,23 @@ func (r *repairing) disused(ctx context.Context, f Finding, dev bus.ID) error {
 		r.spare(f, why)
 	default:
 		r.settle(ctx, f, func(ctx context.Context) (string, error) { return "", r.unclaim(ctx, dev) })
+		r.unsettled(ctx, dev)
 	}
 	return nil
+}
+
+// unsettled notes what a VF has of an attachment of which the claim alone was left, and which nothing puts back.
+func (r *repairing) unsettled(ctx context.Context, dev bus.ID) {
+	if _, err := r.Records.LoadOut(dev); err == nil {
+		return // that is put right
+	}
+	if _, err := r.Records.Claimant(dev); err == nil {
+		return // a new owner has it
+	}
+	home, _ := r.Records.LoadHome(dev)
+	if why, remedy := r.settings(ctx, dev, home.VF); why != "" {
+		r.found = append(r.found, Finding{Kind: FindClaim, Object: "device " + dev.String(), Why: why, Outcome: Noted, Detail: remedy})
+	}
 }
 
 // unclaim removes a stale claim. An ADD writes record and claim under the lock of the device.
