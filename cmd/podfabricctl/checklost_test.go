@@ -61,7 +61,8 @@ func TestCheckWithoutRecords(t *testing.T) {
 			attached{unrecorded: []plugin.Unrecorded{{
 				Out: record.Out{Device: bus.PCI(fn(5)), Owner: attach.Owner{ContainerID: "feed0003", IfName: "net4"}}, Text: "lost",
 			}}},
-			[]string{"feed0003"}, 1, "container feed0003 net4 (0000:3b:00.5): lost\n    lost: lost\n",
+			[]string{"feed0003"},
+			1, "container feed0003 net4 (0000:3b:00.5): lost\n    lost: lost\n",
 		},
 		"nobody asked for strangers": {attached{astray: astray(7)}, []string{"feed0003"}, 0, ""},
 	} {

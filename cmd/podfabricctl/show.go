@@ -106,11 +106,11 @@ func (v *nodeView) recorded(ctx context.Context, n shower) known {
 		v.Warnings = append(v.Warnings, err.Error())
 	}
 	for _, r := range k.records {
-		switch {
-		case r.State == unrecorded:
+		switch r.State {
+		case unrecorded:
 			v.Warnings = append(v.Warnings, fmt.Sprintf("device %s of pod %s (container %s, interface %s): %s",
 				r.Device, r.Pod, r.Owner.ContainerID, r.Owner.IfName, k.said[r.Owner]))
-		case r.State == unreadable:
+		case unreadable:
 			v.Warnings = append(v.Warnings, k.said[r.Owner])
 		}
 	}
