@@ -112,6 +112,7 @@ func (v *nodeView) recorded(ctx context.Context, n shower) known {
 				r.Device, r.Pod, r.Owner.ContainerID, r.Owner.IfName, k.said[r.Owner]))
 		case unreadable:
 			v.Warnings = append(v.Warnings, k.said[r.Owner])
+		case record.Intent, record.Done, record.Deleting, record.Returning:
 		}
 	}
 	if err := n.Room(); err != nil {
