@@ -112,7 +112,7 @@ func (tr trial) end(t *testing.T) {
 
 // tries bounds how often a trial begins again because another call than the one that was meant had its number: the first thread
 // also writes to wake others, now and then.
-const tries = 4
+const tries = 8
 
 // hit lets call c fail and gives the call that failed, which may have another random name; the flag is false if it was missed.
 func (tr trial) hit(t *testing.T, c strace.Call, errno string) (answer, strace.Call, bool) {

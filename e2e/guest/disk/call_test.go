@@ -178,7 +178,7 @@ func (s *sweep) judge(t *testing.T) {
 }
 
 // tries bounds how often a call is missed, as another had its number, before it is left.
-const tries = 3
+const tries = 8
 
 // hit lets call c fail and gives the call that failed, which may have another random name; the flag is false if it was missed.
 func (tr trial) hit(t *testing.T, c strace.Call, errno string) (answer, strace.Call, bool) {
