@@ -167,12 +167,12 @@ func lastOfEach(calls []strace.Call) []strace.Call {
 	return out
 }
 
-// judge wants most of the calls to have failed.
+// judge wants most of the calls to have failed: a write's number is another where the runtime's threads wake each other by writes.
 func (s *sweep) judge(t *testing.T) {
 	t.Helper()
 	tried, missed := s.tried.Load(), s.missed.Load()
 	t.Logf("round %d: %d system calls, %d of them missed", s.round, tried, missed)
-	if tried == 0 || missed > max(1, tried/10) {
+	if tried == 0 || missed > tried/4 {
 		t.Errorf("%d of %d system calls were missed", missed, tried)
 	}
 }
