@@ -118,6 +118,9 @@ func (a *adding) begin(ctx context.Context) error {
 	if a.rec.Before, err = a.homed(facts); err != nil {
 		return err
 	}
+	if err = a.promised(facts); err != nil {
+		return err
+	}
 	if a.conf.Kind == netconf.KindVF && facts.VF != nil {
 		wanted := attach.WantedVF(a.conf, *facts.VF)
 		a.rec.VF = &wanted

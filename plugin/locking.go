@@ -67,6 +67,20 @@ func (a *adding) guard(ctx context.Context, facts attach.Facts) (attach.Facts, e
 	return facts, nil
 }
 
+// promised refuses a device that has lost the number which it had when this pod first asked for it. A try that failed may have cost it:
+// then it went home, and had to take what was free. The runtime tries again with the device nodes of the first time.
+func (a *adding) promised(facts attach.Facts) error {
+	number := attach.Promised(a.conf, a.node, facts)
+	if number < 0 || a.rec.Pod.UID == "" {
+		return nil
+	}
+	was, err := a.Records.Promise(a.rec.Device, a.rec.Pod.UID, number)
+	if err != nil {
+		return fmt.Errorf("keep the uverbs number of %s: %w", a.rec.Device, err)
+	}
+	return attach.Kept(was, facts)
+}
+
 // gap tells whether an error is of a free uverbs number.
 func gap(err error) bool {
 	p, ok := errors.AsType[*netconf.Problem](err)
@@ -218,7 +232,11 @@ func (s *stepper) moveLocked(ctx context.Context, move attach.MoveRDMA) (bool, e
 	if now, err = s.numbers(ctx); err != nil {
 		return true, err
 	}
-	return true, attach.Kept(s.before, now)
+	was := -1
+	if s.before.RDMA != nil {
+		was = s.before.RDMA.Uverbs
+	}
+	return true, attach.Kept(was, now)
 }
 
 // numbers looks at the device, its uverbs number and all others.

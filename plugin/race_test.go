@@ -405,4 +405,17 @@ func TestNumberTakenInTheLastMoment(t *testing.T) {
 	}
 	m.mustDel(t, r)
 	m.KillNetNS(netnsOf("pod1"))
+
+	// It keeps that number at home. kubelet has the runtime try again, with another sandbox and the device nodes of the first.
+	m.pod("pod1")
+	raw := r.raw()
+	raw.ContainerID = "cid-again"
+	before := m.state(t)
+	_, err = m.plugin.Add(t.Context(), raw)
+	answered(t, err, 104, "delete the pod", "uverbs0", "given /dev/infiniband/uverbs2")
+	m.same(t, "the refusal", before)
+	m.pod("pod2")
+	next := request{pod: "pod2", dev: 3} // its container is given uverbs0
+	m.mustAdd(t, next)
+	m.mustDel(t, next)
 }

@@ -156,11 +156,21 @@ func Steady(f Facts) error {
 	return nil
 }
 
-// Kept refuses when an RDMA device has another uverbs number after its move than before: a lower one became free between the look
-// and the move, as when somebody else takes the driver off a device.
-func Kept(before, now Facts) error {
-	was, is := before.RDMA, now.RDMA
-	if was == nil || is == nil || was.Uverbs < 0 || was.Uverbs == is.Uverbs {
+// Promised gives the uverbs number by which a container was given the RDMA device that is to be moved, when f are the facts of the first
+// look; -1: none is at stake.
+func Promised(c netconf.Conf, n netconf.Node, f Facts) int {
+	if n.Uverbs == netconf.UverbsAgent || !moves(c, f) {
+		return -1
+	}
+	return f.RDMA.Uverbs
+}
+
+// Kept refuses when an RDMA device has another uverbs number than it had: in its move, since a lower one became free between the look
+// and the move, as when somebody else takes the driver off a device; or between two tries to make a pod, since a move undone gives the
+// device the lowest free number too.
+func Kept(was int, now Facts) error {
+	is := now.RDMA
+	if was < 0 || is == nil || was == is.Uverbs {
 		return nil
 	}
 	return &netconf.Problem{
@@ -168,7 +178,7 @@ func Kept(before, now Facts) error {
 		Remedy: "delete the pod: the number of its device changed while the pod was made; if it is refused again, " +
 			"run podfabricctl repair on the node",
 		Field: "RDMA device " + is.Name + " of " + now.Function.ID.String(),
-		Found: fmt.Sprintf("uverbs%d, while the container was given /dev/infiniband/uverbs%d", is.Uverbs, was.Uverbs),
+		Found: fmt.Sprintf("uverbs%d, while the container was given /dev/infiniband/uverbs%d", is.Uverbs, was),
 		Right: "the number that it had before",
 	}
 }

@@ -107,3 +107,36 @@ func TestSteady(t *testing.T) {
 		t.Errorf("no device: %v", err)
 	}
 }
+
+// TestPromised: a number is at stake where podfabric moves an RDMA device of which the container has the device node.
+func TestPromised(t *testing.T) {
+	t.Parallel()
+	shared, none := good(), good()
+	shared.Mode, none.RDMA = attach.Shared, nil
+	for name, tt := range map[string]struct {
+		conf netconf.Conf
+		node netconf.Node
+		f    attach.Facts
+		want int
+	}{
+		"moves":             {conf(), netconf.Node{}, good(), 2},
+		"an agent delivers": {conf(), netconf.Node{Uverbs: netconf.UverbsAgent}, good(), -1},
+		"stays at home":     {conf(), netconf.Node{}, shared, -1},
+		"no device":         {conf(), netconf.Node{}, none, -1},
+		"RDMA is off":       {conf(func(c *netconf.Conf) { c.RDMA.Mode = netconf.RDMAOff }), netconf.Node{}, good(), -1},
+	} {
+		if got := attach.Promised(tt.conf, tt.node, tt.f); got != tt.want {
+			t.Errorf("%s: %d, want %d", name, got, tt.want)
+		}
+	}
+	now := good()
+	now.RDMA.Uverbs = 15
+	for was, refused := range map[int]bool{-1: false, 15: false, 2: true} {
+		if err := attach.Kept(was, now); (err != nil) != refused {
+			t.Errorf("uverbs15 that was %d: %v", was, err)
+		}
+	}
+	if err := attach.Kept(2, attach.Facts{}); err != nil {
+		t.Errorf("no device: %v", err)
+	}
+}

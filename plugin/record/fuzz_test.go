@@ -73,6 +73,8 @@ func FuzzStore(f *testing.F) {
 		{"claims/" + dev2, strings.Repeat("a", 4000)},
 		{"names/" + dev2, `{"version":1}`},
 		{"names/" + dev2, "../outside"},
+		{"names/" + dev2 + ".uverbs", `{"version":1,"pod":"a","uverbs":-1}`},
+		{"names/" + dev2 + ".uverbs", "../outside"},
 		{"attachments/good/\x1b[2J.json", "{"},
 		{"attachments/good/.net1.json123", "x"},
 		{"attachments/a\nb/net1.json", "{}"},
@@ -116,8 +118,9 @@ func use(s *record.Store) []error {
 	_, claims := s.Claims()
 	_, homes := s.Homes()
 	_, home := s.LoadHome(device(dev2))
+	_, promise := s.Promise(device(dev2), "a", 3)
 	_, by := s.ClaimedBy(o)
-	errs = append(errs, before, claimant, claims, homes, home, by, s.SaveHome(device(dev2), r.Before), s.Probe(), s.Drop(owner("bad"), device(dev3)))
+	errs = append(errs, before, claimant, claims, homes, home, promise, by, s.SaveHome(device(dev2), r.Before), s.Probe(), s.Drop(owner("bad"), device(dev3)))
 	saved := s.Save(r)
 	errs = append(errs, saved)
 	if saved == nil {

@@ -9,6 +9,8 @@
 //	attachments/<containerID>/<ifname>.json  a record
 //	claims/<device>                          symbolic link ../attachments/<containerID>/<ifname>.json
 //	names/<device>                           what the device was like at home, kept for the boot
+//	names/<device>.uverbs                    by which number the last pod's container was given it, kept for the boot
+//	out/<device>.json                        who took the device from home, and what was made of it
 //
 // symlink(2) is the exclusive create of a claim, and a claim that leads to no record of its device is nobody's.
 package record

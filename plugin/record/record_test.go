@@ -642,6 +642,37 @@ func TestHome(t *testing.T) {
 	}
 }
 
+func TestPromise(t *testing.T) {
+	t.Parallel()
+	s, dir := newStore(t)
+	for _, step := range []struct {
+		what, spoil, pod string
+		device           string
+		uverbs, want     int
+	}{
+		{"the first", "", "a", dev2, 5, 5},
+		{"another number of the same pod", "", "a", dev2, 7, 5},
+		{"another device of the pod", "", "a", dev3, 0, 0},
+		{"the next pod", "", "b", dev2, 7, 7},
+		{"the first pod again", "", "a", dev2, 8, 8},
+		{"over what is no JSON", "{", "a", dev2, 9, 9},
+		{"over another version", `{"version":2,"pod":"a","uverbs":3}`, "a", dev2, 10, 10},
+		{"over what is no number", `{"version":1,"pod":"a","uverbs":-3}`, "a", dev2, 11, 11},
+	} {
+		if step.spoil != "" {
+			if err := os.WriteFile(filepath.Join(dir, "names", dev2+".uverbs"), []byte(step.spoil), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := s.Promise(device(step.device), step.pod, step.uverbs); err != nil || got != step.want {
+			t.Errorf("%s: %d, %v, want %d", step.what, got, err, step.want)
+		}
+	}
+	if devs, err := s.Homes(); err != nil || len(devs) > 0 {
+		t.Errorf("taken for homes: %v, %v", devs, err)
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	text, err := os.ReadFile("testdata/version1.json")
 	if err != nil {
