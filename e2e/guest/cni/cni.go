@@ -220,8 +220,31 @@ func (n Node) Unchanged(t testing.TB) {
 	n.SameFiles(t)
 }
 
+// Permuted is Unchanged, but that verbs devices may have swapped their numbers, as those do that the kernel sends home at once.
+func (n Node) Permuted(t testing.TB) {
+	t.Helper()
+	n.diff(t, inOrder)
+	n.SameFiles(t)
+}
+
+// inOrder numbers verbs devices by their names, with the numbers that there are.
+func inOrder(numbers map[string]string) map[string]string {
+	devices := slices.Sorted(maps.Values(numbers))
+	out := map[string]string{}
+	for i, number := range slices.Sorted(maps.Keys(numbers)) {
+		out[number] = devices[i]
+	}
+	return out
+}
+
 // SameDevices fails the test for every device that is not as it was.
 func (n Node) SameDevices(t testing.TB) {
+	t.Helper()
+	n.diff(t, func(numbers map[string]string) map[string]string { return numbers })
+}
+
+// diff compares the devices, with their numbers as that function has them.
+func (n Node) diff(t testing.TB, numbered func(map[string]string) map[string]string) {
 	t.Helper()
 	now := Look(t)
 	// A pod's namespace that came to be since is the test's own doing.
@@ -229,6 +252,7 @@ func (n Node) SameDevices(t testing.TB) {
 		_, known := n.devices.NetNS[name]
 		return !known
 	})
+	n.devices.Uverbs, now.devices.Uverbs = numbered(n.devices.Uverbs), numbered(now.devices.Uverbs)
 	for _, line := range kernel.Diff(n.devices, now.devices) {
 		t.Errorf("the node changed: %s", line)
 	}

@@ -44,7 +44,7 @@ func TestTwoHundredVFs(t *testing.T) {
 	t.Cleanup(func() { debug.SetGCPercent(100) })
 	debug.SetGCPercent(-1)
 	cycle := func(n int, id string) {
-		c := call{ofVF(functions[n%len(functions)], ranged), id, ""}
+		c := call{conf: ofVF(functions[n%len(functions)], ranged), id: id}
 		lifeInProcess(t, p, c, n/len(functions))
 	}
 	for n := range functions {
@@ -67,9 +67,9 @@ func TestTwoHundredVFs(t *testing.T) {
 // lifeInProcess is that of a pod, the nth of its device.
 func lifeInProcess(t *testing.T, p *plugin.Plugin, c call, n int) {
 	t.Helper()
-	pod := newPod(t, c.id)
+	ns := newPod(t, c.id)
 	raw := netconf.Raw{
-		Stdin: []byte(c.conf), ContainerID: c.id, NetNS: pod.Path, IfName: "net1", Path: node.Bin,
+		Stdin: []byte(c.conf), ContainerID: c.id, NetNS: ns.Path, IfName: "net1", Path: node.Bin,
 		Args: "IgnoreUnknown=1;K8S_POD_NAMESPACE=tests;K8S_POD_NAME=" + c.id,
 	}
 	fails := n%10 == 9
@@ -81,9 +81,9 @@ func lifeInProcess(t *testing.T, p *plugin.Plugin, c call, n int) {
 		t.Errorf("ADD of %s: %v", c.id, err)
 	}
 	if n%2 == 0 {
-		pod.end(t)
+		ns.end(t)
 	} else {
-		defer pod.end(t)
+		defer ns.end(t)
 	}
 	if err := p.Del(t.Context(), raw); err != nil {
 		t.Errorf("DEL of %s: %v", c.id, err)

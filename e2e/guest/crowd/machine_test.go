@@ -9,6 +9,8 @@ package crowd_test
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -130,7 +132,19 @@ func onPF(t *testing.T, ipam string) string {
 }
 
 // call is one attachment as a runtime names it.
-type call struct{ conf, id, netns string }
+type call struct {
+	conf, id, netns string
+	uid             string // of the pod; empty: not told
+}
+
+// podUID makes a UID as Kubernetes writes it of anything.
+func podUID(of string) string {
+	h := sha256.Sum256([]byte(of))
+	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// hint is the folder of its pod's hint.
+func (c call) hint() string { return filepath.Join(cni.StateDir, "pods", cmp.Or(c.uid, c.id)) }
 
 // process is a verb at work.
 type process struct {
@@ -143,8 +157,12 @@ type process struct {
 func (c call) start(t *testing.T, verb string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(filepath.Join(node.Bin, "podfabric")), what: verb + " of " + c.id}
+	args := "IgnoreUnknown=1;K8S_POD_NAMESPACE=tests;K8S_POD_NAME=" + c.id
+	if c.uid != "" {
+		args += ";K8S_POD_UID=" + c.uid
+	}
 	p.cmd.Env = append(os.Environ(), "CNI_COMMAND="+verb, "CNI_CONTAINERID="+c.id, "CNI_IFNAME=net1", "CNI_NETNS="+c.netns,
-		"CNI_PATH="+node.Bin, "CNI_ARGS=IgnoreUnknown=1;K8S_POD_NAMESPACE=tests;K8S_POD_NAME="+c.id)
+		"CNI_PATH="+node.Bin, "CNI_ARGS="+args)
 	p.cmd.Stdin = strings.NewReader(c.conf)
 	p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
 	if err := p.cmd.Start(); err != nil {

@@ -191,7 +191,7 @@ func (p pod) holds(t *testing.T, c call, vf, ibdev string, number int) {
 		t.Errorf("pod %s: the node still has %s of %s", p.Name, netdev, vf)
 	}
 	var doc hint.Document
-	if err := readJSON(filepath.Join(cni.StateDir, "pods", c.id, "fabric.json"), &doc); err != nil {
+	if err := readJSON(filepath.Join(c.hint(), "fabric.json"), &doc); err != nil {
 		t.Errorf("pod %s: %v", p.Name, err)
 	} else if n := doc.Rails[0].RDMA.Uverbs; n == nil || *n != number || doc.Rails[0].RDMA.Device != ibdev {
 		t.Errorf("pod %s: the hint tells of %+v, wanted %s as uverbs%d", p.Name, doc.Rails[0].RDMA, ibdev, number)

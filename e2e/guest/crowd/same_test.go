@@ -30,7 +30,7 @@ func TestOneDeviceTwoPods(t *testing.T) {
 			var won []int
 			for n := range calls {
 				pods[n] = newPod(t, fmt.Sprintf("same-%d-%d", i, n))
-				calls[n] = call{ofVF(vf, []string{ranged, delegated}[(i+n)%2]), pods[n].Name, pods[n].Path}
+				calls[n] = call{conf: ofVF(vf, []string{ranged, delegated}[(i+n)%2]), id: pods[n].Name, netns: pods[n].Path}
 			}
 			for n, c := range calls {
 				adds[n] = c.start(t, "ADD")
@@ -72,7 +72,7 @@ func TestOldPodGoesWhileNewComes(t *testing.T) {
 	ibdev, number := node.IBDev(vf), uverbs(t, vf)
 	next := func(n int) (pod, call) {
 		p := newPod(t, fmt.Sprint("turn-", n))
-		return p, call{ofVF(vf, []string{ranged, delegated}[n%2]), p.Name, p.Path}
+		return p, call{conf: ofVF(vf, []string{ranged, delegated}[n%2]), id: p.Name, netns: p.Path}
 	}
 	old, c := next(0)
 	c.ok(t, "ADD")

@@ -32,7 +32,7 @@ func TestCrowdOfASharedNode(t *testing.T) {
 	for slot := range 14 {
 		all.Go(func() {
 			p := newPod(t, fmt.Sprint("shared-", slot))
-			c, ibdev := call{macvlan, p.Name, p.Path}, pf
+			c, ibdev := call{conf: macvlan, id: p.Name, netns: p.Path}, pf
 			if slot < 7 {
 				c.conf, ibdev = ofVF(functions[slot], ranged), node.IBDev(functions[slot])
 			}

@@ -33,7 +33,7 @@ func TestHungDelegate(t *testing.T) {
 	must(t, os.WriteFile(hang, nil, 0o600))
 	t.Cleanup(func() { _ = os.Remove(hang) })
 	p := newPod(t, "hung")
-	c := call{ofVF(functions[0], delegated), "hung", p.Path}
+	c := call{conf: ofVF(functions[0], delegated), id: "hung", netns: p.Path}
 	add := c.start(t, "ADD")
 	await(t, "the delegate to hang", func() bool { _, err := os.Stat(lease); return err == nil })
 	if held, err := os.ReadDir(filepath.Join(cni.StateDir, "locks")); err != nil || len(held) > 0 {
@@ -48,7 +48,7 @@ func TestHungDelegate(t *testing.T) {
 		others.Go(func() { comeAndGo(t, "beside-macvlan", onPF(t, ranged)) })
 		others.Go(func() {
 			q := newPod(t, "thief")
-			thief := call{ofVF(functions[0], ranged), "thief", q.Path}
+			thief := call{conf: ofVF(functions[0], ranged), id: "thief", netns: q.Path}
 			thief.refused(t, "ADD", "tests/hung", functions[0])
 			thief.ok(t, "DEL")
 			q.end(t)
@@ -69,7 +69,7 @@ func TestHungDelegate(t *testing.T) {
 func comeAndGo(t *testing.T, id, conf string) {
 	t.Helper()
 	p := newPod(t, id)
-	c := call{conf, id, p.Path}
+	c := call{conf: conf, id: id, netns: p.Path}
 	c.ok(t, "ADD")
 	c.ok(t, "DEL")
 	p.end(t)
@@ -83,11 +83,11 @@ func TestStoppedInCommonLocks(t *testing.T) {
 	functions := vfs(t)
 	deadline(t, patient)
 	attached, p, q := newPod(t, "attached"), newPod(t, "stopped"), newPod(t, "pooled")
-	leaves := call{ofVF(functions[3], delegated), attached.Name, attached.Path}
+	leaves := call{conf: ofVF(functions[3], delegated), id: attached.Name, netns: attached.Path}
 	leaves.ok(t, "ADD")
-	pooled := call{onPF(t, ranged), q.Name, q.Path}
+	pooled := call{conf: onPF(t, ranged), id: q.Name, netns: q.Path}
 	leasing := pooled.stopIn(t, "pool")
-	c := call{ofVF(functions[0], delegated), p.Name, p.Path}
+	c := call{conf: ofVF(functions[0], delegated), id: p.Name, netns: p.Path}
 	moving := c.stopIn(t, "rdma-move")
 
 	deadline(t, short)
@@ -98,7 +98,7 @@ func TestStoppedInCommonLocks(t *testing.T) {
 	wait := func(id, conf, vf string, texts ...string) {
 		others.Go(func() {
 			own := newPod(t, id)
-			waits := call{conf, own.Name, own.Path}
+			waits := call{conf: conf, id: own.Name, netns: own.Path}
 			netdev, ibdev := node.Netdev(vf), node.IBDev(vf)
 			waits.refused(t, "ADD", texts...)
 			if n, d := node.Netdev(vf), node.IBDev(vf); vf != functions[0] && (n != netdev || d != ibdev) {
@@ -146,7 +146,7 @@ func TestStoppedInOtherLocks(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			deadline(t, patient)
 			p := newPod(t, "holder")
-			c := call{ofVF(functions[0], ranged), p.Name, p.Path}
+			c := call{conf: ofVF(functions[0], ranged), id: p.Name, netns: p.Path}
 			add := c.stopIn(t, lock)
 			var others sync.WaitGroup
 			for i, ipam := range []string{ranged, delegated} {
@@ -172,7 +172,7 @@ func TestKilledInAMove(t *testing.T) {
 	before := cni.Look(t)
 	functions := vfs(t)
 	p, q := newPod(t, "killed"), newPod(t, "next")
-	c, d := call{ofVF(functions[0], ranged), p.Name, p.Path}, call{ofVF(functions[1], ranged), q.Name, q.Path}
+	c, d := call{conf: ofVF(functions[0], ranged), id: p.Name, netns: p.Path}, call{conf: ofVF(functions[1], ranged), id: q.Name, netns: q.Path}
 	add := c.stopIn(t, "rdma-move")
 	next := d.start(t, "ADD")
 	// Its netdev is in the pod, so that the RDMA device is what comes now.

@@ -82,7 +82,7 @@ func (r *registry) numbered(t *testing.T, id, vf string) bool {
 	defer p.end(t)
 	number, ibdev := r.promise(t, vf), node.IBDev(vf)
 	defer r.forget(t, vf)
-	c := call{ofVF(vf, ranged), id, p.Path}
+	c := call{conf: ofVF(vf, ranged), id: id, netns: p.Path}
 	add := c.start(t, "ADD")
 	f := add.wait(t)
 	if f == nil {
