@@ -154,6 +154,7 @@ func TestSpoiltElsewhere(t *testing.T) {
 	places := map[string]func(m *machine) string{
 		"claim":             func(m *machine) string { return filepath.Join(m.dir, "run/claims", vfAddr(3).String()) },
 		"home names":        func(m *machine) string { return filepath.Join(m.dir, "run/names", vfAddr(3).String()) },
+		"uverbs number":     func(m *machine) string { return filepath.Join(m.dir, "run/names", vfAddr(3).String()+".uverbs") },
 		"lease":             func(m *machine) string { return filepath.Join(m.dir, "run/leases/10.1.0.0_24/10.1.0.2") },
 		"container's":       func(m *machine) string { return filepath.Join(m.dir, "run/attachments/cid-pod1") },
 		"all claims":        func(m *machine) string { return filepath.Join(m.dir, "run/claims") },

@@ -185,3 +185,47 @@ func homes(functions []string) (string, string) {
 	}
 	return strings.Join(netdevs, " "), strings.Join(ibdevs, " ")
 }
+
+// TestNumberOfTheFirstTry has the device of a pod change its number between two tries to make the pod. kubelet gives the container the
+// device node of the first number, so that no try succeeds any more; another pod, to which the new one is promised, gets the device.
+func TestNumberOfTheFirstTry(t *testing.T) {
+	deadline(t, patient)
+	functions, reg := vfs(t), newRegistry()
+	slices.SortFunc(functions, func(a, b string) int { return uverbs(t, a) - uverbs(t, b) })
+	low, vf := plug(t, functions[:1])[0], functions[2]
+	first := newPod(t, "first")
+	c := call{conf: ofVF(vf, ranged), id: "first", netns: first.Path, uid: podUID("a")}
+	number := reg.promise(t, vf)
+	failing := c
+	failing.conf = strings.Replace(c.conf, `"type":"podfabric"`, `"type":"podfabric","hint":{"require":true}`, 1)
+	add := failing.start(t, "ADD")
+	add.is(t, add.wait(t), 108, "hint.require") // it has no volume
+	c.ok(t, "DEL")
+
+	low.pull(t)
+	ibdev := node.IBDev(vf)
+	node.Run(t, "rdma", "dev", "set", ibdev, "netns", first.Name)
+	first.end(t)
+	await(t, vf+" home from a dead pod", func() bool { return node.IBDev(vf) != "" && uverbs(t, vf) >= 0 })
+	if now := uverbs(t, vf); now >= number {
+		t.Fatalf("%s is uverbs%d and was uverbs%d, so that there is nothing to see", vf, now, number)
+	}
+
+	second := newPod(t, "second")
+	c.id, c.netns = "second", second.Path
+	add = c.start(t, "ADD")
+	add.is(t, add.wait(t), 104, "delete the pod", fmt.Sprintf("given /dev/infiniband/uverbs%d", number))
+	c.ok(t, "DEL")
+	reg.forget(t, vf)
+
+	c.uid = podUID("b")
+	number, ibdev = reg.promise(t, vf), node.IBDev(vf)
+	if c.ok(t, "ADD") {
+		second.holds(t, c, vf, ibdev, number)
+	}
+	c.ok(t, "DEL")
+	second.end(t)
+	reg.forget(t, vf)
+	reg.repair(t)
+	nothingLeft(t)
+}
