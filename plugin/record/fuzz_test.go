@@ -34,6 +34,9 @@ func plant(dir, name string, kind uint8, text string) {
 	}
 	path := filepath.Join(dir, filepath.Clean("/"+name)) // below dir, as whoever can write there can
 	_ = os.MkdirAll(filepath.Dir(path), 0o700)
+	if _, err := os.Lstat(path); err == nil {
+		return // to write into the fifo that was planted before would hang
+	}
 	switch kind {
 	case asFile:
 		_ = os.WriteFile(path, []byte(text), 0o600)
